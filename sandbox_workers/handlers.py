@@ -1,0 +1,143 @@
+"""Handlers: find the function that a call names, give it its arguments, plain its answer.
+
+Runs inside the cell only. A handler is named by module and function; a module that
+was the controller's own script comes with its file instead, since it cannot be
+imported by name.
+"""
+
+import atexit
+import importlib
+import importlib.util
+import inspect
+import linecache
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any
+
+_SCRIPT_NAME = "__toolcell_main__"
+
+
+class BadCall(Exception):
+    """The handler cannot be had in this cell; the message and hint say what to change."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def prepare() -> None:
+    """Import the built-in tools in the launcher: they are ours, and each cell would pay."""
+    for name in ("basic", "files", "shell", "python"):
+        importlib.import_module(f"sandbox_workers.tools.{name}")
+
+
+def run(call: dict[str, Any]) -> Any:
+    """Call the handler with its arguments; lets whatever the tool raises pass."""
+    function = _find(call)
+    arguments = _typed(function, call["arguments"]) if call["typed"] else call["arguments"]
+    value = function(**arguments)
+    if inspect.iscoroutine(value):
+        import asyncio  # only for tools that need it: 50 ms
+
+        return asyncio.run(value)
+    return value
+
+
+def _find(call: dict[str, Any]) -> Callable[..., Any]:
+    sys.path[:0] = call["import_path"]
+    try:
+        target: Any = _load(call["module"], call["file"])
+    except ModuleNotFoundError as error:
+        raise BadCall(
+            f"the tool's module {call['module']} cannot be imported in the cell: {error}",
+            f"the cell sees the interpreter, the workspace and the tool's own module; to let it "
+            f"see {error.name} too, add its directory to `read` in the policy's [cell] table",
+        ) from error
+    for name in call["function"].split("."):
+        target = getattr(target, name)
+    return target  # type: ignore[no-any-return]  # checked as a function when it was registered
+
+
+def _load(module: str, file: str | None) -> Any:
+    if file is None:
+        return importlib.import_module(module)
+    spec = importlib.util.spec_from_file_location(_SCRIPT_NAME, file)
+    if spec is None or spec.loader is None:
+        raise BadCall(f"{file} is not a Python file", "register the tool from a .py file")
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[_SCRIPT_NAME] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def _typed(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Build the objects (models, enums, dates) that the handler's annotations ask for."""
+    from pydantic import TypeAdapter  # the tool's own dependency, imported in the cell only
+
+    hints = inspect.get_annotations(function, eval_str=True)
+    return {
+        name: TypeAdapter(hints.get(name, Any)).validate_python(value)
+        for name, value in arguments.items()
+    }
+
+
+def plain(value: Any) -> Any:
+    """Turn what a handler returned into JSON's own types; leaves the rest for the codec to refuse."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {_key(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, PurePath):
+        return str(value)
+    return plain(value.value) if hasattr(value, "_value_") else value
+
+
+def _key(key: Any) -> Any:
+    return key if isinstance(key, str | bool | int | float) or key is None else str(key)
+
+
+def exit_code(error: BaseException) -> int:
+    """Say how the interpreter would have exited, printing what it would have printed."""
+    if not isinstance(error, SystemExit):
+        print_traceback(error)
+        return 1
+    if error.code is None or isinstance(error.code, int):
+        return (error.code or 0) & 0xFF
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def print_traceback(error: BaseException) -> None:
+    """Print the traceback without the frames of this package, which are not the tool's."""
+    frames = error.__traceback__
+    while frames and "sandbox_workers" in frames.tb_frame.f_code.co_filename:
+        frames = frames.tb_next
+    linecache.checkcache()
+    traceback.print_exception(type(error), error, frames)
+
+
+def finish(code: int) -> int:
+    """Wait for the tool's threads and run its exit handlers, as an interpreter does at its end."""
+    try:
+        # What multiprocessing runs at the end of its own forked children (CPython 3.11 on).
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        return code
+    except BaseException as error:  # noqa: BLE001  # an exit handler's own
+        print_traceback(error)
+        return code or 1
+    return code

@@ -1,0 +1,6 @@
+"""echo: the smallest tool, for trying a set-up."""
+
+
+def echo(text: str) -> str:
+    """Return the text."""
+    return text

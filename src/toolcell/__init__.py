@@ -1,0 +1,113 @@
+"""toolcell: every tool call in its own cell.
+
+    from toolcell import ToolCall, ToolController, ToolRegistry
+
+Names are imported when they are first used: a tool's module that needs only `tool` and
+`ToolError`, and is imported again in every cell, does not pay for the rest.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # Spelled out for type checkers; a test holds this list and the table below together.
+    from toolcell.approvals import ApprovalStore as ApprovalStore
+    from toolcell.approvals import PendingApprovals as PendingApprovals
+    from toolcell.blocking import BlockingController as BlockingController
+    from toolcell.controller import ToolController as ToolController
+    from toolcell.declare import ToolError as ToolError
+    from toolcell.declare import tool as tool
+    from toolcell.errors import DuplicateToolError as DuplicateToolError
+    from toolcell.errors import GrantError as GrantError
+    from toolcell.errors import PolicyError as PolicyError
+    from toolcell.errors import RegistrationError as RegistrationError
+    from toolcell.errors import ToolcellError as ToolcellError
+    from toolcell.errors import UnknownApprovalError as UnknownApprovalError
+    from toolcell.errors import WorkspaceError as WorkspaceError
+    from toolcell.events import Event as Event
+    from toolcell.events import EventKind as EventKind
+    from toolcell.events import JsonlSink as JsonlSink
+    from toolcell.messages import ToolMessage as ToolMessage
+    from toolcell.messages import calls_in as calls_in
+    from toolcell.messages import inject as inject
+    from toolcell.model import Action as Action
+    from toolcell.model import ApprovalRequest as ApprovalRequest
+    from toolcell.model import ApprovalResponse as ApprovalResponse
+    from toolcell.model import Category as Category
+    from toolcell.model import CellSettings as CellSettings
+    from toolcell.model import Enforcement as Enforcement
+    from toolcell.model import ErrorInfo as ErrorInfo
+    from toolcell.model import Guarantee as Guarantee
+    from toolcell.model import Limits as Limits
+    from toolcell.model import PolicyDecision as PolicyDecision
+    from toolcell.model import PreparedToolCall as PreparedToolCall
+    from toolcell.model import Status as Status
+    from toolcell.model import ToolCall as ToolCall
+    from toolcell.model import ToolDefinition as ToolDefinition
+    from toolcell.model import ToolResult as ToolResult
+    from toolcell.model import ToolSpec as ToolSpec
+    from toolcell.model import Truncation as Truncation
+    from toolcell.policy import ToolPolicy as ToolPolicy
+    from toolcell.policy import load_policy as load_policy
+    from toolcell.registry import ToolRegistry as ToolRegistry
+    from toolcell.runtime import Grant as Grant
+    from toolcell.runtime import RunOptions as RunOptions
+    from toolcell.runtime import ToolRuntime as ToolRuntime
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "approvals": ("ApprovalStore", "PendingApprovals"),
+    "blocking": ("BlockingController",),
+    "controller": ("ToolController",),
+    "declare": ("ToolError", "tool"),
+    "errors": (
+        "DuplicateToolError",
+        "GrantError",
+        "PolicyError",
+        "RegistrationError",
+        "ToolcellError",
+        "UnknownApprovalError",
+        "WorkspaceError",
+    ),
+    "events": ("Event", "EventKind", "JsonlSink"),
+    "messages": ("ToolMessage", "calls_in", "inject"),
+    "model": (
+        "Action",
+        "ApprovalRequest",
+        "ApprovalResponse",
+        "Category",
+        "CellSettings",
+        "Enforcement",
+        "ErrorInfo",
+        "Guarantee",
+        "Limits",
+        "PolicyDecision",
+        "PreparedToolCall",
+        "Status",
+        "ToolCall",
+        "ToolDefinition",
+        "ToolResult",
+        "ToolSpec",
+        "Truncation",
+    ),
+    "policy": ("ToolPolicy", "load_policy"),
+    "registry": ("ToolRegistry",),
+    "runtime": ("Grant", "RunOptions", "ToolRuntime"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME_OF]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'toolcell' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"toolcell.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME_OF])

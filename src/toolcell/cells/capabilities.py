@@ -1,0 +1,134 @@
+"""Capabilities: what this machine can give a cell, and what to do where it cannot.
+
+Whether the walls stand is found out by building them, when a plan's launcher starts.
+What is decided beforehand is only what no attempt could tell well (the system, its
+architecture), and afterwards what a failed attempt means.
+"""
+
+import errno
+import os
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toolcell.errors import CellRefused
+from toolcell.model import Guarantee
+
+ARCHITECTURES = ("x86_64", "aarch64")
+_OLDEST = (5, 12)  # mount_setattr(2)
+_PROCESS_COUNT = (5, 14)  # RLIMIT_NPROC counted per user namespace
+
+_APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+_USERNS_SWITCH = Path("/proc/sys/kernel/unprivileged_userns_clone")
+_USERNS_COUNT = Path("/proc/sys/user/max_user_namespaces")
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the full rung enforces here, by guarantee and mechanism."""
+
+    kernel: tuple[int, int]
+    enforced: dict[Guarantee, str]
+
+
+@cache
+def capabilities() -> Capabilities:
+    """Return what cells can enforce on this machine; raises CellRefused where none can be made."""
+    if sys.platform != "linux":
+        raise CellRefused(
+            f"toolcell isolates calls with Linux namespaces, and this is {sys.platform}",
+            "run it on Linux 5.12 or later; on other systems a Linux virtual machine will do",
+        )
+    if platform.machine() not in ARCHITECTURES:
+        raise CellRefused(
+            f"toolcell does not know the architecture {platform.machine()}",
+            f"it runs on {' and '.join(ARCHITECTURES)}",
+        )
+    kernel = kernel_version(platform.release())
+    if kernel < _OLDEST:
+        raise CellRefused(
+            f"this kernel is Linux {kernel[0]}.{kernel[1]}, and a cell's mounts need 5.12",
+            "upgrade the kernel",
+        )
+    return Capabilities(kernel, _enforced(kernel))
+
+
+def kernel_version(release: str) -> tuple[int, int]:
+    """Read "6.18.44-distro" as (6, 18); (0, 0) where it is not of that form."""
+    match = re.match(r"(\d+)\.(\d+)", release)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _enforced(kernel: tuple[int, int]) -> dict[Guarantee, str]:
+    enforced = {
+        Guarantee.FILESYSTEM: "mount namespace with a private root",
+        Guarantee.NETWORK: "network namespace with its own loopback only",
+        Guarantee.PROCESS_TREE: "PID namespace that ends with its init",
+        Guarantee.MEMORY: "RLIMIT_DATA on each process, the tree's own memory watched",
+        Guarantee.CPU: "RLIMIT_CPU on each process",
+        Guarantee.DISK: "sized scratch file systems, RLIMIT_FSIZE",
+        Guarantee.SECRETS: "environment built from nothing, credentials not in the root",
+    }
+    if kernel >= _PROCESS_COUNT:
+        enforced[Guarantee.PROCESSES] = "RLIMIT_NPROC counted in an own user namespace"
+    return enforced
+
+
+def explain(message: str, number: int) -> CellRefused:
+    """Say what a failed start means: the system's words as the cause, and a remedy."""
+    return CellRefused(f"the cell's walls could not be built: {message}", _remedy(message, number))
+
+
+def _remedy(message: str, number: int) -> str:
+    denied = number in (errno.EPERM, errno.EACCES)
+    if "id maps" in message or (
+        message.startswith("unshare") and (denied or number == errno.ENOSPC)
+    ):
+        return _user_namespace_remedy()
+    if message.startswith("mount proc") and denied:
+        return (
+            "this looks like a container that masks /proc; start it with "
+            "--security-opt systempaths=unconfined (Docker, Podman), or run toolcell on the host"
+        )
+    if number == errno.ENOENT:
+        return "a file or directory that the plan lends is missing; check the path"
+    if message.startswith(("open_tree", "mount", "move_mount")) and denied:
+        return (
+            "the container or security module around this process forbids mounts; run toolcell "
+            "on the host, or allow mounts in user namespaces there"
+        )
+    return "`toolcell doctor` shows what this machine can enforce"
+
+
+def _user_namespace_remedy() -> str:
+    if _reads(_APPARMOR, "1"):
+        return (
+            "AppArmor restricts user namespaces; allow them with "
+            "`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"
+        )
+    if _reads(_USERNS_SWITCH, "0"):
+        return (
+            "user namespaces are switched off; allow them with "
+            "`sudo sysctl -w kernel.unprivileged_userns_clone=1`"
+        )
+    if _reads(_USERNS_COUNT, "0"):
+        return (
+            "user namespaces are switched off; allow them with "
+            "`sudo sysctl -w user.max_user_namespaces=10000`"
+        )
+    as_root = " (this process is root, and still may not)" if os.geteuid() == 0 else ""
+    return (
+        f"user namespaces are not allowed here{as_root}: a container's seccomp filter or a "
+        "sandbox around this process forbids them; run toolcell on the host, or start the "
+        "container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+    )
+
+
+def _reads(path: Path, value: str) -> bool:
+    try:
+        return path.read_text().strip() == value
+    except OSError:  # a switch that this kernel does not have is not the cause
+        return False

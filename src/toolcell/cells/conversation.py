@@ -1,0 +1,109 @@
+"""The conversation with one worker: a protocol without I/O.
+
+The worker speaks on the reply pipe: it says that its jail is shut, or why not, and
+answers one call. Every step that the table does not have is a broken conversation,
+told as a value: the peer may be hostile.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from sandbox_workers import wire
+from toolcell.model import PreparedToolCall
+
+
+class State(StrEnum):
+    """Where a conversation stands."""
+
+    MAKING = "making"
+    READY = "ready"
+    ASKED = "asked"
+    ANSWERED = "answered"
+    FAILED = "failed"
+    BROKEN = "broken"
+
+
+_NEXT = {
+    (State.MAKING, "ready"): State.READY,
+    (State.MAKING, "failed"): State.FAILED,
+    (State.ASKED, "reply"): State.ANSWERED,
+    (State.ASKED, "error"): State.ANSWERED,
+}
+
+_FIELDS: dict[str, dict[str, type]] = {
+    "ready": {"type": str},
+    "failed": {"type": str, "stage": str, "message": str},
+    "reply": {"type": str, "value": object},
+    "error": {"type": str, "kind": str, "name": str, "message": str, "hint": str},
+}
+
+ERROR_KINDS = frozenset({"tool_error", "exception", "bad_reply", "memory"})
+"""What a worker may claim of an error."""
+
+
+class Conversation:
+    """What was said on one reply pipe so far."""
+
+    def __init__(self) -> None:
+        self._reader = wire.FrameReader()
+        self.state = State.MAKING
+        self.answer: dict[str, Any] | None = None
+        self.problem: str | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they were read; an empty read says that the pipe ended."""
+        if self.state is State.BROKEN:
+            return
+        try:
+            if not data:
+                self._reader.close()
+                return
+            self._reader.feed(data)
+            while (message := self._reader.next()) is not None:
+                self._take(message)
+        except wire.WireError as error:
+            self._break(str(error))
+
+    def ask(self, prepared: PreparedToolCall, stdin: str | None) -> bytes:
+        """Return the one request frame; raises WireError where the call is too large to send."""
+        handler = prepared.definition.handler
+        frame = wire.frame(
+            {
+                "type": "call",
+                "module": handler.module,
+                "file": handler.file,
+                "function": handler.function,
+                "import_path": [handler.root] if handler.root else [],
+                "arguments": prepared.arguments,
+                "typed": prepared.definition.typed,
+                "answers": prepared.definition.answers,
+                "stdin": stdin,
+            }
+        )
+        self.state = State.ASKED
+        return frame
+
+    def _take(self, message: dict[str, Any]) -> None:
+        kind = message.get("type")
+        if not isinstance(kind, str) or kind not in _FIELDS:
+            self._break("a frame of no known type")
+            return
+        following = _NEXT.get((self.state, kind))
+        if following is None:
+            second = "a second answer" if self.state is State.ANSWERED else f"`{kind}` out of turn"
+            self._break(second)
+        elif not _fits(message, _FIELDS[kind]):
+            self._break(f"a `{kind}` frame with wrong fields")
+        elif kind == "error" and message["kind"] not in ERROR_KINDS:
+            self._break("an error of no known kind")
+        else:
+            self.state, self.answer = following, message
+
+    def _break(self, problem: str) -> None:
+        self.state, self.answer, self.problem = State.BROKEN, None, problem
+
+
+def _fits(message: dict[str, Any], fields: dict[str, type]) -> bool:
+    return message.keys() == fields.keys() and all(
+        isinstance(message[name], kind) for name, kind in fields.items()
+    )

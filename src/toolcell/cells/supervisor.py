@@ -1,0 +1,218 @@
+"""The supervisor: one call in one cell, from the request to the report.
+
+The wall clock starts with the request frame. Output is read as it comes, into bounded
+memory. The call is over when init's pidfd becomes readable: the kernel lets that happen
+only after every process of the PID namespace is gone (zap_pid_ns_processes), so what is
+in the pipes then is all there will be, and reading until they are empty ends by itself,
+whoever else may hold a copy of the other end.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Literal
+
+import psutil
+
+from sandbox_workers import wire
+from toolcell.cells.capture import StreamCapture
+from toolcell.cells.conversation import State
+from toolcell.cells.process import Cell
+from toolcell.model import Killed, Limits, PreparedToolCall, Report, Usage
+
+Stream = Literal["stdout", "stderr"]
+Tap = Callable[[Stream, bytes], None]
+"""Called with each piece of output as it arrives, in the event loop."""
+
+_STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+_BY_KILL = "SIGKILL to init by pidfd; the PID namespace ended"
+_BY_ITSELF = "the worker ended; the PID namespace ended with init"
+_READ = 256 * 1024
+_KEPT = 128 * 1024
+_WATCH_SECONDS = 0.1
+_DEATH_SECONDS = 10.0
+
+
+class Supervisor:
+    """Runs one call in one cell; single use, and the cell is closed afterwards."""
+
+    def __init__(self, cell: Cell, limits: Limits, tap: Tap | None = None) -> None:
+        self._cell = cell
+        self._limits = limits
+        self._tap = tap
+        self._loop = asyncio.get_running_loop()
+        self._captures = {stream: StreamCapture(_KEPT, _KEPT) for stream in _STREAMS}
+        self._killed: Killed | None = None
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._unsent = memoryview(b"")
+        self._timers: list[asyncio.TimerHandle] = []
+
+    async def run(self, prepared: PreparedToolCall, stdin: str | None, wall: float) -> Report:
+        """Send the call and wait for its end; `wall` is in seconds. Raises only if cancelled."""
+        began = time.perf_counter()
+        try:
+            self._unsent = memoryview(self._cell.conversation.ask(prepared, stdin))
+            self._begin(wall)
+            await self._ended
+        finally:
+            # Also on cancellation, and on a defect of ours: nothing is left running.
+            self._kill("cancel")
+            await self._settle()
+            report = self._report(time.perf_counter() - began)
+            self._release()
+        return report
+
+    def cancel(self) -> None:
+        """End the call now; its report says so and keeps the output so far."""
+        self._kill("cancel")
+
+    def _begin(self, wall: float) -> None:
+        cell, loop = self._cell, self._loop
+        loop.add_reader(cell.pidfd, self._end)
+        loop.add_reader(cell.reply, self._read_reply)
+        loop.add_reader(cell.stdout, self._read_output, "stdout")
+        loop.add_reader(cell.stderr, self._read_output, "stderr")
+        self._send()
+        if self._unsent:
+            loop.add_writer(cell.request, self._send)
+        self._timers.append(loop.call_later(wall, self._deadline))
+        self._timers.append(loop.call_later(_WATCH_SECONDS, self._watch))
+
+    def _send(self) -> None:
+        cell = self._cell
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(cell.request, self._unsent) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # the worker is gone; its end tells more than this
+            self._unsent = memoryview(b"")
+        self._loop.remove_writer(cell.request)
+        cell.close_end("request")
+
+    def _deadline(self) -> None:
+        if self._limits.grace and self._killed is None:
+            self._killed = "wall"
+            self._cell.terminate()
+            self._timers.append(self._loop.call_later(self._limits.grace, self._cell.kill))
+        else:
+            self._kill("wall")
+
+    def _kill(self, why: Killed) -> None:
+        if not self._ended.done():
+            self._killed = self._killed or why
+            self._cell.kill()
+
+    def _end(self) -> None:
+        self._loop.remove_reader(self._cell.pidfd)
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def _read_reply(self) -> bool:
+        """Read once; returns whether more may come."""
+        data = _read_some(self._cell.reply)
+        if data is None:
+            return False
+        self._cell.conversation.feed(data)
+        if not data:
+            self._loop.remove_reader(self._cell.reply)
+        return bool(data)
+
+    def _read_output(self, stream: Stream) -> bool:
+        """Read once; returns whether more may come."""
+        fd = getattr(self._cell, stream)
+        data = _read_some(fd)
+        if data is None:
+            return False
+        if not data:
+            self._loop.remove_reader(fd)
+            return False
+        self._captures[stream].feed(data)
+        if self._tap:
+            self._tap(stream, data)
+        if sum(capture.total_bytes for capture in self._captures.values()) > self._limits.output:
+            self._kill("output")
+        return True
+
+    def _watch(self) -> None:
+        """Measure the tree's own memory; RLIMIT_DATA bounds one process, this all of them."""
+        if self._ended.done():
+            return
+        if tree_memory(self._cell.pidfd) > self._limits.memory:
+            self._kill("memory")
+        else:
+            self._timers.append(self._loop.call_later(_WATCH_SECONDS, self._watch))
+
+    async def _settle(self) -> None:
+        """Wait until a killed tree is gone, then read what is left in the pipes."""
+        until = self._loop.time() + _DEATH_SECONDS
+        while not self._ended.done() and (left := until - self._loop.time()) > 0:
+            with suppress(asyncio.CancelledError):  # a second one must not skip the drain
+                await asyncio.wait([self._ended], timeout=left)
+        while self._read_reply():
+            pass
+        for stream in _STREAMS:
+            while self._read_output(stream):
+                pass
+
+    def _release(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        if self._cell.request >= 0:
+            self._loop.remove_writer(self._cell.request)
+        for fd in (self._cell.pidfd, self._cell.reply, self._cell.stdout, self._cell.stderr):
+            self._loop.remove_reader(fd)
+        self._cell.close()
+
+    def _report(self, seconds: float) -> Report:
+        status = self._read_status()
+        conversation = self._cell.conversation
+        answered = conversation.state is State.ANSWERED
+        return Report(
+            exit=status and status["exit"],
+            killed=self._killed,
+            reply=conversation.answer if answered else None,
+            bad_reply=conversation.problem,
+            stdout=self._captures["stdout"].result(),
+            stderr=self._captures["stderr"].result(),
+            usage=status and Usage(cpu_seconds=status["cpu"], peak_memory=status["memory"]),
+            seconds=seconds,
+            gone=self._ended.done(),
+            mechanism=_BY_KILL if self._killed else _BY_ITSELF,
+        )
+
+    def _read_status(self) -> dict[str, Any] | None:
+        """What init said of the worker's end; None where init was killed before it could."""
+        reader = wire.FrameReader()
+        reader.feed(_read_some(self._cell.status) or b"")
+        return reader.next()
+
+
+def _read_some(fd: int) -> bytes | None:
+    """Read once; None says that nothing is there now, empty that the stream ended."""
+    try:
+        return os.read(fd, _READ)
+    except BlockingIOError:
+        return None
+
+
+def tree_memory(pidfd: int) -> int:
+    """Return the bytes that belong to init's descendants alone: resident, less shared."""
+    total = 0
+    with suppress(psutil.NoSuchProcess, FileNotFoundError):
+        for child in psutil.Process(_pid_of(pidfd)).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                memory = child.memory_info()
+                total += memory.rss - memory.shared
+    return total
+
+
+def _pid_of(pidfd: int) -> int:
+    """The process behind a pidfd, as /proc tells it (proc_pid_fdinfo(5), Linux 5.3)."""
+    with open(f"/proc/self/fdinfo/{pidfd}") as file:  # noqa: PTH123  # not a file on a disk
+        for line in file:
+            if line.startswith("Pid:"):
+                return int(line.split()[1])
+    raise FileNotFoundError(pidfd)

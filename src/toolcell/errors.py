@@ -1,0 +1,43 @@
+"""Faults of the host side: misuse of the API, a bad policy, a registration that cannot work.
+
+Nothing that a model, a tool or a cell does raises one of these; that comes back as a
+`ToolResult`. The exception for refusals that `runtime` turns into results is
+`CellRefused`, which never leaves the package.
+"""
+
+
+class ToolcellError(Exception):
+    """Base of every error that toolcell raises on purpose."""
+
+
+class DuplicateToolError(ToolcellError, ValueError):
+    """A tool of this name is registered already."""
+
+
+class RegistrationError(ToolcellError, ValueError):
+    """A function cannot become a tool; the message says why and what to do."""
+
+
+class PolicyError(ToolcellError, ValueError):
+    """A policy cannot be read or contradicts itself; the message has the file and line."""
+
+
+class GrantError(ToolcellError, RuntimeError):
+    """A prepared call was given to `execute` without a valid, unspent grant of its own."""
+
+
+class UnknownApprovalError(ToolcellError, LookupError):
+    """No approval of this id was ever asked for here."""
+
+
+class WorkspaceError(ToolcellError, ValueError):
+    """The workspace cannot be lent to a cell; the message says why."""
+
+
+class CellRefused(ToolcellError):  # noqa: N818  # a refusal, which becomes a result
+    """A cell cannot be made: `cause` says what is missing, `remedy` what to do about it."""
+
+    def __init__(self, cause: str, remedy: str = "") -> None:
+        super().__init__(f"{cause}; {remedy}" if remedy else cause)
+        self.cause = cause
+        self.remedy = remedy

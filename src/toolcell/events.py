@@ -1,0 +1,72 @@
+"""Events: one at each border of a call's path, refusals included.
+
+The controller is the only writer. Arguments and output are not in them, only the
+digest of the prepared call: redaction comes with the durable log.
+"""
+
+import os
+import threading
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pydantic import AwareDatetime, Field
+
+from toolcell.model.base import SCHEMA_VERSION, Frozen
+
+
+class EventKind(StrEnum):
+    """The borders that a call crosses."""
+
+    RECEIVED = "received"
+    PREPARED = "prepared"
+    DECIDED = "decided"
+    ASKED = "asked"
+    ANSWERED = "answered"
+    GRANTED = "granted"
+    FINISHED = "finished"
+
+
+class Event(Frozen):
+    """One border crossed by one call; every call has exactly one FINISHED."""
+
+    v: Literal[1] = SCHEMA_VERSION
+    at: AwareDatetime
+    kind: EventKind
+    call_id: str
+    tool_name: str
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+class EventSink(Protocol):
+    """Where events go. An OSError that it raises before a call runs keeps it from running."""
+
+    def __call__(self, event: Event) -> None:
+        """Keep one event."""
+        ...
+
+
+def no_events(event: Event) -> None:
+    """Keep nothing."""
+
+
+class JsonlSink:
+    """Appends events to a file, one JSON object a line, readable by its owner only."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open or create the file; raises OSError."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._fd = os.open(path, flags, 0o600)
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Append one line; raises OSError, for one where the disk is full."""
+        line = event.model_dump_json().encode() + b"\n"
+        with self._lock:
+            written = os.write(self._fd, line)
+        if written != len(line):
+            raise OSError(f"only {written} of {len(line)} bytes of an event could be written")
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)

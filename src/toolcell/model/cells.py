@@ -1,0 +1,177 @@
+"""Cells: what the policy asks of one, what it is made of, and the evidence after a run."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from toolcell.model.base import SCHEMA_VERSION, Bytes, Frozen, Seconds
+from toolcell.model.tools import digest_of
+
+
+class Guarantee(StrEnum):
+    """What a user can rely on, whatever mechanism gives it."""
+
+    FILESYSTEM = "filesystem"
+    NETWORK = "network"
+    PROCESS_TREE = "process_tree"
+    MEMORY = "memory"
+    CPU = "cpu"
+    PROCESSES = "processes"
+    DISK = "disk"
+    SYSCALLS = "syscalls"
+    SECRETS = "secrets"
+
+
+class Limits(Frozen):
+    """Bounds on one call: seconds, bytes and counts.
+
+    `wall`, `output` and `memory` bound the call's whole process tree; `cpu`, `memory`
+    and `open_files` also each process; `file_size` each file; `processes` counts
+    threads too; `scratch` bounds /tmp and /dev/shm each. `grace` is what SIGTERM gives
+    a tool at the deadline before SIGKILL.
+    """
+
+    wall: Annotated[Seconds, Field(gt=0)] = 30.0
+    grace: Annotated[Seconds, Field(ge=0, le=30)] = 0.0
+    cpu: Annotated[Seconds, Field(ge=1)] = 60.0
+    memory: Annotated[Bytes, Field(ge=16 * 1024**2)] = 1024**3
+    processes: Annotated[int, Field(ge=1)] = 256
+    open_files: Annotated[int, Field(ge=16)] = 1024
+    file_size: Annotated[Bytes, Field(ge=0)] = 1024**3
+    scratch: Annotated[Bytes, Field(ge=64 * 1024)] = 256 * 1024**2
+    output: Annotated[Bytes, Field(ge=1024)] = 8 * 1024**3
+
+    def in_the_cell(self) -> dict[str, int]:
+        """The limits that are built into a cell; the others are the controller's to keep."""
+        return {
+            "cpu": max(1, round(self.cpu)),
+            "memory": self.memory,
+            "processes": self.processes,
+            "open_files": self.open_files,
+            "file_size": self.file_size,
+            "scratch": self.scratch,
+        }
+
+
+class CellSettings(Frozen):
+    """The policy's [cell] table.
+
+    `read` lends further files and directories read-only, `env` sets variables; the
+    environment holds nothing else of the controller's. `require` names the guarantees
+    without which no call runs.
+    """
+
+    workspace: Literal["rw", "ro", "none"] = "rw"
+    network: Literal["none", "host"] = "none"
+    read: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    require: tuple[Guarantee, ...] = (
+        Guarantee.FILESYSTEM,
+        Guarantee.NETWORK,
+        Guarantee.PROCESS_TREE,
+        Guarantee.SECRETS,
+    )
+
+
+class Identity(Frozen):
+    """User and group inside the cell, and the host's ids that they stand for."""
+
+    inside_uid: int
+    inside_gid: int
+    outer_uid: int
+    outer_gid: int
+
+
+class Mount(Frozen):
+    """A part of the host's tree that the cell sees.
+
+    `owned` asks that a controller that is root lends it id-mapped, so that the cell's
+    user has its owner's rights there.
+    """
+
+    source: str
+    target: str
+    writable: bool = False
+    owned: bool = False
+
+
+class Plan(Frozen):
+    """Everything that the cells of one kind need, computed outside of them."""
+
+    v: Literal[1] = SCHEMA_VERSION
+    identity: Identity
+    mounts: tuple[Mount, ...]
+    files: dict[str, str]
+    links: dict[str, str]
+    environment: dict[str, str]
+    network: Literal["none", "host"]
+    directory: str
+    python_path: tuple[str, ...]
+    limits: Limits
+    enforcement: "Enforcement"
+
+    @property
+    def key(self) -> str:
+        """A digest: cells of equal plans are alike."""
+        return digest_of(self.model_dump(mode="json"))
+
+
+class Enforcement(Frozen):
+    """What was required and what is enforced, two recorded values.
+
+    `rung` names the kind of wall: `full` (namespaces), `inline` (no wall: trusted host
+    code) or `none` (the call never ran). `enforced` maps a guarantee to its mechanism;
+    a guarantee that is absent is not given.
+    """
+
+    rung: Literal["full", "inline", "none"] = "none"
+    required: tuple[Guarantee, ...] = ()
+    enforced: dict[Guarantee, str] = Field(default_factory=dict)
+
+
+class Captured(Frozen):
+    """What was kept of one output stream: its head, its tail and exact totals."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    total_bytes: int = 0
+    total_lines: int = 0
+
+    @property
+    def left_out(self) -> int:
+        """Bytes between head and tail that were read and not kept."""
+        return self.total_bytes - len(self.head) - len(self.tail)
+
+
+class Usage(Frozen):
+    """What a cell used: CPU seconds, peak resident bytes of one process."""
+
+    cpu_seconds: float
+    peak_memory: int
+
+
+Killed = Literal["wall", "cancel", "output", "memory"]
+
+
+class Report(Frozen):
+    """The evidence after a run; statuses and categories are computed from it alone.
+
+    `exit` is the worker's exit code, negative for a signal, None where init could not
+    tell. `killed` is our own flag. `reply` is the worker's claim; `bad_reply` says what
+    was wrong with its bytes. `setup` tells a cell that never became ready. `gone` says
+    that the whole process tree was seen to have ended, and `mechanism` how.
+    """
+
+    exit: int | None = None
+    killed: Killed | None = None
+    reply: dict[str, Any] | None = None
+    bad_reply: str | None = None
+    setup: str | None = None
+    remedy: str = ""
+    stdout: Captured = Captured()
+    stderr: Captured = Captured()
+    usage: Usage | None = None
+    seconds: float = 0.0
+    gone: bool = True
+    mechanism: str = ""

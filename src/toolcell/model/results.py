@@ -1,0 +1,178 @@
+"""Results: the one shape that every call ends in."""
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from toolcell.model.base import SCHEMA_VERSION, Frozen
+from toolcell.model.cells import Enforcement
+
+
+class Status(StrEnum):
+    """How a call ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    WAITING = "waiting"
+
+
+class Category(StrEnum):
+    """Why a call did not succeed: one cause, one category, always from evidence."""
+
+    UNKNOWN_TOOL = "unknown_tool"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    POLICY_DENIED = "policy_denied"
+    APPROVAL_DENIED = "approval_denied"
+    APPROVAL_EXPIRED = "approval_expired"
+    APPROVAL_SPENT = "approval_spent"
+    APPROVAL_MISMATCH = "approval_mismatch"
+    OVERLOADED = "overloaded"
+    TOOL_ERROR = "tool_error"
+    EXCEPTION = "exception"
+    EXIT_CODE = "exit_code"
+    SIGNAL = "signal"
+    MEMORY = "memory"
+    CPU = "cpu"
+    PROCESSES = "processes"
+    DISK = "disk"
+    OUTPUT_LIMIT = "output_limit"
+    SANDBOX_VIOLATION = "sandbox_violation"
+    BAD_REPLY = "bad_reply"
+    WORKER_LOST = "worker_lost"
+    CELL_SETUP = "cell_setup"
+    WALL = "wall"
+    CANCELLED = "cancelled"
+
+
+_REJECTED = frozenset(list(Category)[: list(Category).index(Category.TOOL_ERROR)])
+
+STATUS_OF: dict[Category, Status] = {
+    category: Status.REJECTED
+    if category in _REJECTED
+    else Status.TIMED_OUT
+    if category is Category.WALL
+    else Status.CANCELLED
+    if category is Category.CANCELLED
+    else Status.FAILED
+    for category in Category
+}
+"""The one status that goes with each category."""
+
+
+class ErrorInfo(Frozen):
+    """Why a call did not succeed, in words for the model: no traces, no secrets.
+
+    `retryable` says whether the same call, sent again unchanged, can end better.
+    """
+
+    category: Category
+    message: str = Field(min_length=1)
+    retryable: bool = False
+    hint: str = ""
+
+
+class Truncation(Frozen):
+    """What the model was not shown of one stream, exactly."""
+
+    total_bytes: int
+    total_lines: int
+    omitted_bytes: int
+    omitted_lines: int
+
+
+class ResultMetadata(Frozen):
+    """Runtime facts, kept from the model unless asked for.
+
+    `stdout` is what a tool printed beside its returned value. Bytes and seconds;
+    `peak_memory` is the largest resident size of one process of the call.
+    """
+
+    stderr: str = ""
+    stderr_truncation: Truncation | None = None
+    stdout: str = ""
+    stdout_truncation: Truncation | None = None
+    attempts: int = 0
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    ended_by: str = ""
+    survivors_checked: bool = False
+    digest: str | None = None
+    rule_id: str | None = None
+    policy_version: str | None = None
+    approval_id: str | None = None
+    event_lost: str = ""
+
+
+class ToolResult(Frozen):
+    """The one shape that every call ends in.
+
+    `success` is explicit and agrees with `status`. `output` is text for the model;
+    `structured` is the returned value where it was more than text. `return_code` is the
+    process's own code, None where a signal ended it or nothing ran; `signal` names that
+    signal. `latency_ms` counts from the call's arrival to the result. `source` says
+    where the result was made.
+    """
+
+    v: Literal[1] = SCHEMA_VERSION
+    call_id: str
+    tool_name: str
+    status: Status
+    success: bool
+    output: str = ""
+    error: ErrorInfo | None = None
+    return_code: int | None = None
+    signal: str | None = None
+    latency_ms: float = 0.0
+    structured: Any = None
+    truncation: Truncation | None = None
+    source: Literal["controller", "cell", "inline"]
+    enforcement: Enforcement = Enforcement()
+    metadata: ResultMetadata = ResultMetadata()
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "ToolResult":
+        if self.success != (self.status is Status.SUCCEEDED):
+            raise ValueError(f"success={self.success} does not go with status {self.status}")
+        if self.error and STATUS_OF[self.error.category] is not self.status:
+            raise ValueError(f"{self.error.category} does not go with status {self.status}")
+        if not self.error and self.status not in (Status.SUCCEEDED, Status.WAITING):
+            raise ValueError(f"a result that is {self.status} says why")
+        return self
+
+    def for_llm(self) -> str:
+        """Return the text that the model should read.
+
+        On failure it still holds the output, then what went wrong (category, exit code
+        or signal) and whether a retry can help. Standard error is summarised.
+        """
+        parts = [self.output] if self.output else []
+        if self.metadata.stdout:
+            parts.append(f"[printed]\n{self.metadata.stdout}")
+        if self.metadata.stderr:
+            parts.append(_stderr_summary(self.metadata.stderr, short=self.success))
+        if self.error:
+            parts.append(_account(self.status, self.error))
+        return "\n".join(part.rstrip("\n") for part in parts) or "(no output)"
+
+
+def _stderr_summary(text: str, *, short: bool) -> str:
+    """Keep the end of standard error, where causes stand; less of it after a success."""
+    lines = text.rstrip("\n").splitlines()
+    kept = lines[-(5 if short else 40) :]
+    label = f"last {len(kept)} of {len(lines)} lines" if len(kept) < len(lines) else "stderr"
+    label = label if label == "stderr" else f"stderr, {label}"
+    return f"[{label}]\n" + "\n".join(line[:500] for line in kept)
+
+
+def _account(status: Status, error: ErrorInfo) -> str:
+    retry = (
+        "the same call may succeed if tried again"
+        if error.retryable
+        else ("trying the same call again will not help")
+    )
+    hint = f" {error.hint}." if error.hint else ""
+    return f"[{status}: {error.category}] {error.message}.{hint} ({retry})"

@@ -1,0 +1,93 @@
+"""Tools: what the model sees of one, and what the runtime needs to run it."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolcell.model.base import SCHEMA_VERSION, Frozen, Seconds
+
+ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+
+
+def canonical_json(value: Any) -> str:
+    """Write a JSON value in its one canonical form: sorted keys, no spaces, UTF-8 text."""
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+
+
+def digest_of(value: Any) -> str:
+    """Return the SHA-256 of a value's canonical JSON, as "sha256:" and 64 hexadecimal digits."""
+    return "sha256:" + hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+class ToolAnnotations(Frozen):
+    """Hints about a tool's effects, as in the Model Context Protocol; never a guarantee."""
+
+    title: str | None = None
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+class ToolSpec(Frozen):
+    """What the model sees: a name, a description and JSON Schemas."""
+
+    v: Literal[1] = SCHEMA_VERSION
+    name: ToolName
+    description: str
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
+    annotations: ToolAnnotations = ToolAnnotations()
+
+
+class HandlerRef(Frozen):
+    """Where a handler is found inside a cell.
+
+    `module` and `function` (dotted inside the module) name it. `file` is set for a
+    function of the controller's own script, which has no importable name. `root` goes
+    first on the cell's import path, and `code` are the files and directories that have
+    to be visible for the import, both absolute.
+    """
+
+    module: str
+    function: str
+    file: str | None = None
+    root: str | None = None
+    code: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.function}"
+
+
+class ToolDefinition(Frozen):
+    """What the runtime sees of a tool.
+
+    `timeout` is in seconds and can only shorten the policy's wall limit. `answers` says
+    how the outcome is told: by the returned `value`, or by the process's `exit` code.
+    `retries` (further tries after a passing fault) takes effect only where `idempotent`
+    says that a second run does no harm. `arguments_model` validates calls; without one
+    the spec's input schema does. `function` is set for inline tools only.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    spec: ToolSpec
+    handler: HandlerRef
+    isolation: Literal["cell", "inline"] = "cell"
+    timeout: Annotated[Seconds, Field(gt=0)] | None = None
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    idempotent: bool = False
+    answers: Literal["value", "exit"] = "value"
+    typed: bool = False
+    arguments_model: type[BaseModel] | None = Field(default=None, exclude=True, repr=False)
+    function: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.spec.name

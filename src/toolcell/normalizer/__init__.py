@@ -1,0 +1,12 @@
+"""The normalizer: whatever happened, one ToolResult.
+
+text        bytes to text, never cut inside a character
+truncation  head and tail, with exact counts of what is left out
+verdict     evidence to a category
+results     the pieces to a result
+"""
+
+from toolcell.normalizer.results import Origin, from_inline, from_report, refused
+from toolcell.normalizer.verdict import Verdict
+
+__all__ = ["Origin", "Verdict", "from_inline", "from_report", "refused"]

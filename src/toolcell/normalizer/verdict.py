@@ -1,0 +1,142 @@
+"""The verdict: from evidence to one category.
+
+Evidence is what we did (our kill flags), what the kernel says (the wait status), and
+only then what the worker claims. What a tool printed is never looked at.
+"""
+
+import signal
+from typing import NamedTuple
+
+from toolcell.model import Category, ErrorInfo, Limits, Report, ToolDefinition
+
+
+class Verdict(NamedTuple):
+    """Why a call failed, or None where it did not; and how its process ended."""
+
+    error: ErrorInfo | None
+    return_code: int | None = None
+    signal: str | None = None
+
+
+def judge(report: Report, definition: ToolDefinition, limits: Limits, wall: float) -> Verdict:
+    """Compute the verdict; `wall` is the deadline that was in force, in seconds."""
+    code = report.exit if report.exit is not None and report.exit >= 0 else None
+    name = signal_name(-report.exit) if report.exit is not None and report.exit < 0 else None
+    error = (
+        _never_ran(report)
+        or _ended_by_us(report, limits, wall)
+        or _bad_reply(report)
+        or _ended_by_signal(report, name, limits)
+        or _by_answer(report, definition)
+    )
+    return Verdict(error, code, name)
+
+
+def signal_name(number: int) -> str:
+    """Name a signal; real-time ones by their number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _never_ran(report: Report) -> ErrorInfo | None:
+    if report.setup is None:
+        return None
+    return ErrorInfo(
+        category=Category.CELL_SETUP,
+        message=f"the call was not run: {report.setup}",
+        hint=report.remedy,
+    )
+
+
+def _ended_by_us(report: Report, limits: Limits, wall: float) -> ErrorInfo | None:
+    match report.killed:
+        case None:
+            return None
+        case "cancel":
+            return ErrorInfo(category=Category.CANCELLED, message="the call was cancelled")
+        case "wall":
+            return ErrorInfo(
+                category=Category.WALL,
+                message=f"the call was ended at its time limit of {wall:g} s",
+                hint="the output so far is kept; do less in one call, or do it in steps",
+            )
+        case "output":
+            return ErrorInfo(
+                category=Category.OUTPUT_LIMIT,
+                message=f"the call wrote more than its limit of {limits.output:,} bytes",
+                hint="write less, or write to a file",
+            )
+        case "memory":
+            return ErrorInfo(
+                category=Category.MEMORY,
+                message=f"the call used more than its limit of {limits.memory:,} bytes of memory",
+                hint="work on less data at a time",
+            )
+
+
+def _bad_reply(report: Report) -> ErrorInfo | None:
+    if report.bad_reply is None:
+        return None
+    return ErrorInfo(
+        category=Category.BAD_REPLY, message=f"the tool's answer is unusable: {report.bad_reply}"
+    )
+
+
+def _ended_by_signal(report: Report, name: str | None, limits: Limits) -> ErrorInfo | None:
+    if name is None:
+        return None
+    used = report.usage.cpu_seconds if report.usage else 0.0
+    if name == "SIGXCPU" or (name == "SIGKILL" and used >= limits.cpu):
+        return ErrorInfo(
+            category=Category.CPU,
+            message=f"the call used more than its limit of {limits.cpu:g} s of CPU time",
+            hint="do less in one call",
+        )
+    if name == "SIGXFSZ":
+        return ErrorInfo(
+            category=Category.DISK,
+            message=f"the call wrote a file larger than its limit of {limits.file_size:,} bytes",
+            hint="write smaller files",
+        )
+    return ErrorInfo(category=Category.SIGNAL, message=f"the process was ended by {name}")
+
+
+def _by_answer(report: Report, definition: ToolDefinition) -> ErrorInfo | None:
+    if report.exit is None:
+        return ErrorInfo(
+            category=Category.WORKER_LOST,
+            message="the cell was lost before the call ended",
+            retryable=True,
+        )
+    if report.reply and report.reply["type"] == "error":
+        return _claimed(report.reply)
+    if report.exit:
+        return ErrorInfo(category=Category.EXIT_CODE, message=_exit_words(report.exit))
+    if report.reply is None and definition.answers == "value":
+        return ErrorInfo(
+            category=Category.WORKER_LOST,
+            message="the tool's process ended without an answer",
+        )
+    return None
+
+
+def _claimed(reply: dict[str, str]) -> ErrorInfo:
+    kind, message = reply["kind"], reply["message"]
+    if kind == "exception":
+        message = f"{reply['name']}: {message}" if message else reply["name"]
+    elif kind == "memory":
+        message = "the tool ran out of memory"
+    return ErrorInfo(category=Category(kind), message=message or kind, hint=reply["hint"])
+
+
+def _exit_words(code: int) -> str:
+    text = f"the process exited with code {code}"
+    if code == 126:
+        return f"{text} (a shell says so of a command that cannot be executed)"
+    if code == 127:
+        return f"{text} (a shell says so of a command that is not found)"
+    if 128 < code < 128 + 65:
+        return f"{text} (a shell says so where a command was ended by {signal_name(code - 128)})"
+    return text
