@@ -20,7 +20,7 @@ from typing import Any
 _SCRIPT_NAME = "__toolcell_main__"
 
 
-class BadCall(Exception):
+class HandlerError(Exception):
     """The handler cannot be had in this cell; the message and hint say what to change."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -51,7 +51,7 @@ def _find(call: dict[str, Any]) -> Callable[..., Any]:
     try:
         target: Any = _load(call["module"], call["file"])
     except ModuleNotFoundError as error:
-        raise BadCall(
+        raise HandlerError(
             f"the tool's module {call['module']} cannot be imported in the cell: {error}",
             f"the cell sees the interpreter, the workspace and the tool's own module; to let it "
             f"see {error.name} too, add its directory to `read` in the policy's [cell] table",
@@ -66,7 +66,7 @@ def _load(module: str, file: str | None) -> Any:
         return importlib.import_module(module)
     spec = importlib.util.spec_from_file_location(_SCRIPT_NAME, file)
     if spec is None or spec.loader is None:
-        raise BadCall(f"{file} is not a Python file", "register the tool from a .py file")
+        raise HandlerError(f"{file} is not a Python file", "register the tool from a .py file")
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[_SCRIPT_NAME] = loaded
     spec.loader.exec_module(loaded)
@@ -85,7 +85,7 @@ def _typed(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str,
 
 
 def plain(value: Any) -> Any:
-    """Turn what a handler returned into JSON's own types; leaves the rest for the codec to refuse."""
+    """Turn a returned value into JSON's own types; leaves the rest for the codec to refuse."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, dict):

@@ -71,7 +71,7 @@ def _mount_private(plan: dict[str, Any]) -> None:
     libc.mount("proc", "/proc", "proc", flags | libc.MS_NOEXEC)
     size = f"size={plan['limits']['scratch']}"
     libc.mount("tmpfs", "/tmp", "tmpfs", flags, f"{size},mode=1777")  # noqa: S108  # the cell's own
-    libc.mount("tmpfs", "/dev/shm", "tmpfs", flags, f"{size},mode=1777")
+    libc.mount("tmpfs", "/dev/shm", "tmpfs", flags, f"{size},mode=1777")  # noqa: S108
     libc.mount("devpts", "/dev/pts", "devpts", libc.MS_NOSUID, "newinstance,ptmxmode=0666")
     for path, tree in covered:
         is_directory = os.path.isdir(f"/proc/self/fd/{tree}")  # noqa: PTH112  # hot path

@@ -78,14 +78,14 @@ def drop_capabilities() -> None:
 
 
 def set_limits(limits: dict[str, int]) -> None:
-    """Set resource limits, soft and hard alike; bytes, seconds or counts as setrlimit(2) has them."""
+    """Set resource limits, soft and hard alike, in the units of setrlimit(2)."""
     for name, kind in _LIMITS.items():
         value = limits[name]
         # SIGXCPU at the soft limit says why; SIGKILL at the hard one ends those who catch it.
         hard = value + 1 if name == "cpu" else value
         resource.setrlimit(kind, (value, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Bytes of POSIX message queues and the locked memory of one cell come out of nothing else.
+    # Message queues are memory that no other limit of the cell counts.
     resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
 
 

@@ -93,7 +93,7 @@ def _copy(mount: dict[str, Any], identity: dict[str, int], privileged: bool) -> 
         attributes |= libc.MOUNT_ATTR_RDONLY
     libc.mount_setattr(tree, attributes)
     if privileged and mount["owned"]:
-        owner = os.stat(source)
+        owner = Path(source).stat()
         try:
             _map_owner(tree, owner.st_uid, owner.st_gid, identity)
         except OSError as error:
@@ -209,7 +209,7 @@ def _build(stage: str, plan: dict[str, Any], sources: list[Source]) -> None:
         os.close(source.tree)
     for path, target in plan["links"].items():
         _make_directory(str(Path(stage + path).parent))
-        os.symlink(target, stage + path)
+        Path(stage + path).symlink_to(target)
 
 
 def _make_directory(path: str) -> None:

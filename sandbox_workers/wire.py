@@ -117,12 +117,12 @@ def _check_depth(text: str) -> None:
         return
     depth = 0
     for match in _STRUCTURE.finditer(text):
-        token = match.group()
-        if token in "[{":
+        mark = match.group()
+        if mark in "[{":
             depth += 1
             if depth > MAX_DEPTH:
                 raise WireError(f"nested deeper than {MAX_DEPTH} levels")
-        elif token in "]}":
+        elif mark in "]}":
             depth -= 1
 
 

@@ -111,7 +111,7 @@ def _answer(call: dict[str, Any], reply: int) -> int:
         message = _error("bad_reply", error)
     except ToolError as error:
         message = _error("tool_error", error, error.hint)
-    except handlers.BadCall as error:
+    except handlers.HandlerError as error:
         message = _error("tool_error", error, error.hint)
     except MemoryError as error:
         message = _error("memory", error)

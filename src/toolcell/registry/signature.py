@@ -33,7 +33,7 @@ _OTHER_SECTION = re.compile(r"^(returns?|raises|yields?|examples?|notes?)\s*:?\s
 def define(function: Callable[..., Any]) -> ToolDefinition:
     """Make a tool of a typed function; raises RegistrationError where that cannot work."""
     declared: Declaration = getattr(function, "__toolcell__", Declaration())
-    name: str = declared.name or getattr(function, "__name__", "")
+    name = declared.name or str(getattr(function, "__name__", ""))
     summary, parameter_words = _docstring(function)
     hints = _hints(function)
     model = arguments_model(function, hints, parameter_words)
