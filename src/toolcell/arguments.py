@@ -42,6 +42,11 @@ class InvalidArguments(Exception):  # noqa: N818  # a value for the normalizer, 
         self.problems = problems
 
 
+def strict_json(text: str) -> Any:
+    """Parse what a model or a file sent as the cell's own pipe does; raises ValueError in words."""
+    return wire.decode(text)
+
+
 def validate(definition: ToolDefinition, raw: dict[str, Any] | str) -> dict[str, Any]:
     """Return canonical arguments, defaults filled in; raises InvalidArguments."""
     value = _decode(raw)

@@ -78,7 +78,7 @@ def make_plan(
     workspace cannot be lent.
     """
     enforcement = _enforcement(settings, capabilities)
-    place = None if settings.workspace == "none" else _workspace(workspace)
+    place = None if settings.workspace == "none" else resolve_workspace(workspace)
     identity = _identity()
     files = _files(identity)
     lent = [path for path in code if place is None or not Path(path).is_relative_to(place)]
@@ -117,7 +117,7 @@ def _enforcement(settings: CellSettings, capabilities: Capabilities) -> Enforcem
     return Enforcement(rung="full", required=settings.require, enforced=enforced)
 
 
-def _workspace(workspace: Path | None) -> Path:
+def resolve_workspace(workspace: Path | None) -> Path:
     """Resolve the workspace; refuses what would hand the whole machine or home to a tool."""
     if workspace is None:
         raise WorkspaceError(

@@ -140,7 +140,7 @@ class Supervisor:
         """Measure the tree's own memory; RLIMIT_DATA bounds one process, this all of them."""
         if self._ended.done():
             return
-        if tree_memory(self._cell.pidfd) > self._limits.memory:
+        if uses_more_than(self._limits.memory, self._cell.pidfd):
             self._kill("memory")
         else:
             self._timers.append(self._loop.call_later(_WATCH_SECONDS, self._watch))
@@ -198,15 +198,38 @@ def _read_some(fd: int) -> bytes | None:
         return None
 
 
-def tree_memory(pidfd: int) -> int:
-    """Return the bytes that belong to init's descendants alone: resident, less shared."""
-    total = 0
-    with suppress(psutil.NoSuchProcess, FileNotFoundError):
-        for child in psutil.Process(_pid_of(pidfd)).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                memory = child.memory_info()
-                total += memory.rss - memory.shared
-    return total
+def uses_more_than(limit: int, pidfd: int) -> bool:
+    """Whether init's descendants hold more than `limit` bytes of memory together.
+
+    Resident sizes count a shared page once for each process, and are quick to read;
+    only where their sum is over the limit are the proportional sizes worth asking for.
+    """
+    try:
+        processes = psutil.Process(_pid_of(pidfd)).children(recursive=True)
+    except (psutil.NoSuchProcess, FileNotFoundError):
+        return False
+    return (
+        sum(_size(process, _resident) for process in processes) > limit
+        and sum(_size(process, _proportional) for process in processes) > limit
+    )
+
+
+def _size(process: psutil.Process, measure: Callable[[psutil.Process], int]) -> int:
+    try:
+        return measure(process)
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def _resident(process: psutil.Process) -> int:
+    return int(process.memory_info().rss)
+
+
+def _proportional(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.AccessDenied:  # a program that made itself undumpable hides it
+        return _resident(process)
 
 
 def _pid_of(pidfd: int) -> int:

@@ -140,3 +140,9 @@ def _exit_words(code: int) -> str:
     if 128 < code < 128 + 65:
         return f"{text} (a shell says so where a command was ended by {signal_name(code - 128)})"
     return text
+
+
+def signal_number(name: str) -> int:
+    """Return the number behind what `signal_name` returned."""
+    digits = name.removeprefix("signal ")
+    return int(digits) if digits.isdigit() else signal.Signals[name].value

@@ -1,0 +1,148 @@
+"""probe: tries what a cell forbids, and says of each attempt how it ended. Used by `doctor`.
+
+Each attempt returns None where the wall held, or a few words on what was reached.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_TIMEOUT = 2.0
+_PERSONALITY_QUERY = 0xFFFFFFFF
+
+
+def probe(targets: dict[str, Any]) -> dict[str, str | None]:
+    """Try to reach each target; see `toolcell.doctor` for what they are."""
+    return {name: _attempt(attempt, targets) for name, attempt in ATTEMPTS.items()}
+
+
+def _attempt(
+    attempt: Callable[[Mapping[str, Any]], str | None], targets: Mapping[str, Any]
+) -> str | None:
+    try:
+        return attempt(targets)
+    except OSError:
+        return None
+
+
+def _read_outside(targets: Mapping[str, Any]) -> str | None:
+    Path(targets["file"]).read_bytes()
+    return "read a file outside the workspace"
+
+
+def _write_outside(targets: Mapping[str, Any]) -> str | None:
+    Path(targets["file"]).with_name("written-by-a-cell").write_bytes(b"")
+    return "wrote a file outside the workspace"
+
+
+def _mount(targets: Mapping[str, Any]) -> str | None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) != 0:  # noqa: S108  # the cell's own
+        return None
+    return "mounted a file system"
+
+
+def _connect_tcp(targets: Mapping[str, Any]) -> str | None:
+    with socket.create_connection(("127.0.0.1", targets["port"]), _TIMEOUT):
+        return "connected to a port of the host"
+
+
+def _connect_abstract(targets: Mapping[str, Any]) -> str | None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect("\0" + targets["abstract"])
+    return "connected to an abstract socket of the host"
+
+
+def _signal_controller(targets: Mapping[str, Any]) -> str | None:
+    os.kill(targets["pid"], 0)
+    return "could signal the controller" if targets["pid"] != os.getpid() else None
+
+
+def _read_environment(targets: Mapping[str, Any]) -> str | None:
+    if targets["variable"] in os.environ:
+        return "saw a variable of the controller's environment"
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if targets["variable"].encode() in entry.read_bytes():
+                return "read the controller's environment in /proc"
+        except OSError:  # one process hides it; another may not
+            continue
+    return None
+
+
+def _use_system_calls(targets: Mapping[str, Any]) -> str | None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    # A call that no tool needs and that a system call filter would refuse.
+    if libc.personality(_PERSONALITY_QUERY) < 0:
+        return None
+    return "personality(2) answered: no system call filter is in force"
+
+
+def _leave_a_daemon(targets: Mapping[str, Any]) -> str | None:
+    subprocess.Popen(
+        [sys.executable, "-S", "-c", "import time; time.sleep(300)", targets["mark"]],
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return None
+
+
+ATTEMPTS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
+    "read_outside": _read_outside,
+    "write_outside": _write_outside,
+    "mount": _mount,
+    "connect_tcp": _connect_tcp,
+    "connect_abstract": _connect_abstract,
+    "signal_controller": _signal_controller,
+    "read_environment": _read_environment,
+    "use_system_calls": _use_system_calls,
+    "leave_a_daemon": _leave_a_daemon,
+}
+
+
+def exhaust(what: str, amount: int) -> str | None:
+    """Use up one resource past `amount`; returns what it got, where nothing stopped it."""
+    attempt = {"memory": _take_memory, "processes": _fork, "disk": _write, "cpu": _spin}[what]
+    try:
+        return attempt(amount)
+    except (OSError, MemoryError):
+        return None
+
+
+def _take_memory(amount: int) -> str:
+    return f"took {len(bytearray(amount)):,} bytes"
+
+
+def _fork(amount: int) -> str:
+    started = []
+    try:
+        for _ in range(amount):
+            pid = os.fork()
+            if pid == 0:
+                signal.pause()
+            started.append(pid)
+    finally:
+        for pid in started:
+            os.kill(pid, signal.SIGKILL)
+    return f"started {amount} processes"
+
+
+def _write(amount: int) -> str:
+    with Path("/tmp/probe").open("wb") as file:  # noqa: S108  # the cell's own
+        for _ in range(0, amount, 65536):
+            file.write(bytes(65536))
+    return f"wrote {amount:,} bytes"
+
+
+def _spin(amount: int) -> str:
+    while sum(os.times()[:2]) < amount:
+        pass
+    return f"used {amount} s of CPU time"

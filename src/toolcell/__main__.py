@@ -1,0 +1,5 @@
+"""`python -m toolcell`."""
+
+from toolcell.cli import main
+
+main()

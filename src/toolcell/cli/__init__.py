@@ -1,0 +1,30 @@
+"""The command line. Data on stdout, talk on stderr; exit codes in `cli.exits`."""
+
+import sys
+import traceback
+from typing import NoReturn
+
+from toolcell.errors import ToolcellError
+
+
+def main() -> NoReturn:
+    """Run the command line; the entry point of the `toolcell` script."""
+    from toolcell.cli.app import app  # typer and rich load with the first use
+    from toolcell.cli.exits import INTERRUPTED, OWN_FAULT, USAGE
+
+    try:
+        app(prog_name="toolcell")
+    except ToolcellError as error:
+        print(f"toolcell: {error}", file=sys.stderr)
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        print("toolcell: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has enough of it
+        sys.exit(OWN_FAULT)
+    except Exception:  # noqa: BLE001  # a defect of ours: shown whole, and told apart by its code
+        traceback.print_exc()
+        print("toolcell: this is a defect in toolcell; please report it", file=sys.stderr)
+        sys.exit(OWN_FAULT)
+    sys.exit(0)

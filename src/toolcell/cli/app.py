@@ -1,0 +1,247 @@
+"""The commands and their options; each hands over to the module of its name."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import toolcell
+from toolcell.cli.setup import Setup
+
+app = typer.Typer(
+    name="toolcell",
+    help="Run tool calls of a language model, each in its own cell: checked by policy, isolated "
+    "by the kernel, killed on time.",
+    epilog="Exit codes: 0 succeeded, 1 the tool failed, 2 usage, 3 approval needed, 124 timed "
+    "out, 125 toolcell's own fault, 126 denied.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+Policy = Annotated[
+    str,
+    typer.Option("--policy", "-p", help="A shipped policy (default, strict, ci) or a TOML file."),
+]
+Workspace = Annotated[
+    Path | None,
+    typer.Option(
+        "--workspace", "-w", help="The directory that the call may see. Default: this one."
+    ),
+]
+ToolFile = Annotated[
+    str | None,
+    typer.Option(
+        "--tool-file",
+        "-t",
+        help="Tools of your own: module, module:registry, or file.py[:registry].",
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow", help="Allow a tool that the policy does not name. Repeatable."),
+]
+Events = Annotated[
+    Path | None, typer.Option("--events", help="Append an event for each step to this file.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Wall = Annotated[
+    str | None, typer.Option("--wall", help="Time limit, such as 500ms, 30s or 2m.")
+]
+Memory = Annotated[str | None, typer.Option("--memory", help="Memory limit, such as 512MiB.")]
+
+
+class Network(StrEnum):
+    """What a cell's network can be."""
+
+    none = "none"
+    host = "host"
+
+
+class WorkspaceMode(StrEnum):
+    """How the workspace is lent."""
+
+    rw = "rw"
+    ro = "ro"
+    none = "none"
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    if version:
+        typer.echo(f"toolcell {toolcell.__version__}")
+        raise typer.Exit
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD [ARG]...")],
+    policy: Policy = "default",
+    workspace: Workspace = None,
+    mode: Annotated[
+        WorkspaceMode | None, typer.Option("--mode", help="Lend the workspace so.")
+    ] = None,
+    network: Annotated[
+        Network | None, typer.Option("--network", help="Network of the command.")
+    ] = None,
+    wall: Wall = None,
+    cpu: Annotated[str | None, typer.Option("--cpu", help="CPU time limit, such as 60s.")] = None,
+    memory: Memory = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", help="Most processes and threads.")
+    ] = None,
+    read: Annotated[
+        list[Path] | None, typer.Option("--read", help="Lend this path read-only. Repeatable.")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", help="Set NAME=VALUE. Repeatable.")
+    ] = None,
+    stdin: Annotated[
+        bool, typer.Option("--stdin", help="Give the command this program's standard input.")
+    ] = False,
+    events: Events = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run one command in a cell and pass its output and exit code through.
+
+    Example: toolcell run --wall 10s -- python3 -m pytest -q
+    """
+    from toolcell.cli.run import run_command
+
+    cell = {
+        "network": network and network.value,
+        "workspace": mode and mode.value,
+        "read": [str(path) for path in read or ()],
+        "env": dict(_pair(text) for text in env or ()),
+    }
+    limits = {"wall": wall, "cpu": cpu, "memory": memory, "processes": processes}
+    setup = Setup(
+        policy=policy,
+        workspace=workspace,
+        events=events,
+        cell={key: value for key, value in cell.items() if value},
+        limits={key: value for key, value in limits.items() if value is not None},
+    )
+    raise typer.Exit(run_command(setup, command, stdin=stdin, as_json=as_json))
+
+
+@app.command()
+def call(
+    tool: Annotated[str, typer.Argument(help="The tool's name.")],
+    arguments: Annotated[str, typer.Argument(help="Its arguments, a JSON object.")] = "{}",
+    policy: Policy = "default",
+    workspace: Workspace = None,
+    tool_file: ToolFile = None,
+    allow: Allow = None,
+    call_id: Annotated[str, typer.Option("--id", help="The call's id.")] = "call-1",
+    wall: Wall = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Print a readable account of the whole call.")
+    ] = False,
+    events: Events = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make one tool call and print its output, or with --json the whole ToolResult.
+
+    Example: toolcell call read_file '{"path": "README.md"}'
+    """
+    from toolcell.cli.call import make_call
+
+    setup = _setup(policy, workspace, tool_file, allow, events, wall)
+    raise typer.Exit(make_call(setup, tool, arguments, call_id, as_json=as_json, report=report))
+
+
+@app.command()
+def batch(
+    calls: Annotated[Path, typer.Argument(help="A JSONL file of calls; - is standard input.")],
+    policy: Policy = "default",
+    workspace: Workspace = None,
+    tool_file: ToolFile = None,
+    allow: Allow = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", "-c", min=1, help="Calls at once. Default: the processors."),
+    ] = None,
+    as_finished: Annotated[
+        bool, typer.Option("--as-finished", help="Print results as they end, not in input order.")
+    ] = False,
+    wall: Wall = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="Print a table for people instead of JSONL.")
+    ] = False,
+    events: Events = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSONL on stdout (what it does anyway).")
+    ] = False,
+) -> None:
+    """Run many calls: JSONL in, one ToolResult a line out.
+
+    A line is {"call_id": "...", "name": "...", "arguments": {...}}. A bad line gives one
+    rejected result and does not end the run. The exit code is 1 if any call did not succeed.
+    """
+    from toolcell.cli.batch import run_batch
+
+    if table and (as_json or as_finished):
+        raise typer.BadParameter("--table goes with neither --json nor --as-finished")
+    setup = _setup(policy, workspace, tool_file, allow, events, wall)
+    code = run_batch(setup, calls, concurrency, as_finished=as_finished, table=table)
+    raise typer.Exit(code)
+
+
+@app.command()
+def tools(
+    policy: Policy = "default",
+    workspace: Workspace = None,
+    tool_file: ToolFile = None,
+    allow: Allow = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tools and what the policy decides of each; --json prints the specs for a model."""
+    from toolcell.cli.tools import list_tools
+
+    list_tools(_setup(policy, workspace, tool_file, allow, None, None), as_json=as_json)
+
+
+@app.command()
+def doctor(
+    policy: Policy = "default",
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what this machine can enforce, by trying to break out of a cell of the policy.
+
+    The exit code is 0 if all that the policy requires held, otherwise 1.
+    """
+    from toolcell.cli.doctor import show
+
+    raise typer.Exit(show(Setup(policy=policy, workspace=workspace), as_json=as_json))
+
+
+def _setup(
+    policy: str,
+    workspace: Path | None,
+    tool_file: str | None,
+    allow: list[str] | None,
+    events: Path | None,
+    wall: str | None,
+) -> Setup:
+    return Setup(
+        policy=policy,
+        workspace=workspace,
+        tool_file=tool_file,
+        allow=tuple(allow or ()),
+        events=events,
+        limits={"wall": wall} if wall is not None else {},
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise typer.BadParameter(f"--env takes NAME=VALUE, got {text!r}")
+    return name, value

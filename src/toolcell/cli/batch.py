@@ -1,0 +1,156 @@
+"""`toolcell batch`: many calls, one result a line, in input order or as they finish."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
+
+from toolcell.arguments import strict_json
+from toolcell.cli.exits import FAILED, SUCCEEDED
+from toolcell.cli.progress import progress
+from toolcell.cli.setup import Setup
+from toolcell.controller import ToolController
+from toolcell.errors import ToolcellError
+from toolcell.model import (
+    ApprovalRequest,
+    ApprovalResponse,
+    Category,
+    ErrorInfo,
+    ToolCall,
+    ToolResult,
+)
+from toolcell.normalizer import Origin, refused
+
+Emit = Callable[[ToolResult], None]
+
+
+def run_batch(
+    setup: Setup, path: Path, concurrency: int | None, *, as_finished: bool, table: bool
+) -> int:
+    """Run the calls of a JSONL file, or of standard input for "-"; returns the exit code."""
+    kept: list[ToolResult] = []
+    failed = 0
+    with _opened(path) as lines, progress(path) as step:
+
+        def emit(result: ToolResult) -> None:
+            nonlocal failed
+            failed += not result.success
+            if table:
+                kept.append(result)
+            else:
+                print(result.model_dump_json(), flush=True)
+            step()
+
+        order = _Order(emit, in_order=not as_finished)
+        asyncio.run(_run(setup, lines, concurrency or os.cpu_count() or 1, order))
+    if table:
+        from toolcell.cli.table import print_table
+
+        print_table(kept)
+    return FAILED if failed else SUCCEEDED
+
+
+class _Order:
+    """Lets results out: at once, or each when all before it are out."""
+
+    def __init__(self, emit: Emit, *, in_order: bool) -> None:
+        self._emit = emit
+        self._in_order = in_order
+        self._next = 0
+        self._held: dict[int, ToolResult] = {}
+
+    def take(self, index: int, result: ToolResult) -> None:
+        if not self._in_order:
+            self._emit(result)
+            return
+        self._held[index] = result
+        while self._next in self._held:
+            self._emit(self._held.pop(self._next))
+            self._next += 1
+
+
+async def _run(setup: Setup, lines: IO[str], concurrency: int, order: _Order) -> None:
+    # A line is read when a slot is free, so that no queue grows with a long file.
+    slots = asyncio.Semaphore(concurrency)
+
+    async def one(controller: ToolController, index: int, number: int, line: str) -> None:
+        try:
+            order.take(index, await _handle(controller, number, line))
+        finally:
+            slots.release()
+
+    index = number = 0
+    async with (
+        setup.controller(max_running=concurrency, spare_cells=concurrency) as controller,
+        asyncio.TaskGroup() as tasks,
+    ):
+        while True:
+            await slots.acquire()
+            # In a thread: a slow producer must not hold up the calls that run.
+            line = await asyncio.to_thread(lines.readline)
+            number += 1
+            if not line:
+                break
+            if not line.strip():
+                slots.release()
+                continue
+            tasks.create_task(one(controller, index, number, line))
+            index += 1
+
+
+async def _handle(controller: ToolController, number: int, line: str) -> ToolResult:
+    try:
+        call = _parse(line, number)
+    except ValueError as error:
+        return _bad_line(number, str(error))
+    outcome = await controller.handle(call)
+    if isinstance(outcome, ApprovalRequest):
+        return await controller.resolve(
+            ApprovalResponse(
+                approval_id=outcome.approval_id,
+                approved=False,
+                by="the batch",
+                note=f"nobody is there to be asked, and {outcome.reason}",
+            )
+        )
+    return outcome
+
+
+def _parse(line: str, number: int) -> ToolCall:
+    """Read one line; its id defaults to the line's number. Raises ValueError in words."""
+    document = strict_json(line)
+    if not isinstance(document, dict):
+        raise ValueError('expected an object such as {"call_id": "1", "name": "echo", ...}')
+    try:
+        return ToolCall.model_validate({"call_id": f"line-{number}"} | document)
+    except ValidationError as error:
+        raise ValueError(
+            "; ".join(
+                f"`{'.'.join(str(part) for part in item['loc'])}`: {item['msg'].lower()}"
+                for item in error.errors()
+            )
+        ) from None
+
+
+def _bad_line(number: int, problem: str) -> ToolResult:
+    error = ErrorInfo(
+        category=Category.INVALID_ARGUMENTS,
+        message=f"line {number} is not a call: {problem}",
+        hint='a line is {"call_id": "...", "name": "...", "arguments": {...}}',
+    )
+    return refused(Origin(ToolCall(call_id=f"line-{number}", name="?")), error)
+
+
+def _opened(path: Path) -> AbstractContextManager[IO[str]]:
+    if str(path) == "-":
+        return nullcontext(sys.stdin)
+    try:
+        # Bytes that are not UTF-8 make their own line bad, not the run.
+        return path.open(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ToolcellError(f"the calls cannot be read: {path}: {error.strerror}") from None

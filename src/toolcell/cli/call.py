@@ -1,0 +1,50 @@
+"""`toolcell call`: one tool call, its output, and if asked the account of it."""
+
+import asyncio
+import sys
+
+from toolcell.cli.exits import of_call
+from toolcell.cli.setup import Setup
+from toolcell.model import ApprovalRequest, ToolCall, ToolResult
+
+
+def make_call(
+    setup: Setup, tool: str, arguments: str, call_id: str, *, as_json: bool, report: bool
+) -> int:
+    """Make the call and print what came of it; returns the exit code."""
+    call = ToolCall(call_id=call_id, name=tool, arguments=arguments)
+    outcome = asyncio.run(_call(setup, call))
+    if as_json:
+        print(outcome.model_dump_json(indent=2))
+    elif report:
+        from toolcell.cli.report import print_report
+
+        print_report(setup, call, outcome)
+    elif isinstance(outcome, ApprovalRequest):
+        print(
+            f"toolcell: this call needs approval: {outcome.reason}\n"
+            "toolcell: it was not run; allow it in the policy or with --allow",
+            file=sys.stderr,
+        )
+    else:
+        _print_result(outcome)
+    return of_call(outcome)
+
+
+async def _call(setup: Setup, call: ToolCall) -> ToolResult | ApprovalRequest:
+    async with setup.controller(spare_cells=0) as controller:
+        return await controller.handle(call)
+
+
+def _print_result(result: ToolResult) -> None:
+    for text, stream in (
+        (result.output, sys.stdout),
+        (result.metadata.stdout, sys.stderr),
+        (result.metadata.stderr, sys.stderr),
+    ):
+        if text:
+            print(text, end="" if text.endswith("\n") else "\n", file=stream)
+    if result.error:
+        print(f"toolcell: {result.error.category}: {result.error.message}", file=sys.stderr)
+        if result.error.hint:
+            print(f"toolcell: {result.error.hint}", file=sys.stderr)

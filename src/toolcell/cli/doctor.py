@@ -1,0 +1,59 @@
+"""`toolcell doctor`: the findings as a table or as JSON, and an exit code for scripts."""
+
+import asyncio
+import json
+import platform
+from dataclasses import asdict
+
+from toolcell.cli.exits import FAILED, SUCCEEDED
+from toolcell.cli.setup import Setup
+from toolcell.doctor import Finding, examine
+
+_STYLES = {"held": "green", "broken": "bold red", "not enforced": "yellow"}
+
+
+def show(setup: Setup, *, as_json: bool) -> int:
+    """Examine this machine and print the findings; returns the exit code."""
+    policy = setup.effective_policy()
+    findings = asyncio.run(examine(policy))
+    good = all(finding.state == "held" for finding in findings if finding.required)
+    if as_json:
+        document = {
+            "kernel": platform.release(),
+            "architecture": platform.machine(),
+            "policy": policy.name,
+            "ready": good,
+            "guarantees": [asdict(finding) for finding in findings],
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        _print(findings, policy.name, good=good)
+    return SUCCEEDED if good else FAILED
+
+
+def _print(findings: list[Finding], policy: str, *, good: bool) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("guarantee", "state", f"{policy} policy", "by", "tried from inside a cell"):
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        style = _STYLES[finding.state]
+        table.add_row(
+            finding.guarantee,
+            f"[{style}]{finding.state}[/{style}]",
+            "required" if finding.required else "",
+            escape(finding.mechanism),
+            escape(finding.tried),
+        )
+    console.print(f"Linux {platform.release()} on {platform.machine()}")
+    console.print(table)
+    # One cause may stand behind all of them: say it once.
+    for detail, fix in dict.fromkeys((f.detail, f.fix) for f in findings if f.detail):
+        console.print(escape(detail) + (f"\n  fix: {escape(fix)}" if fix else ""))
+    verdict = "can" if good else "cannot"
+    console.print(f"This machine {verdict} enforce what the {policy} policy requires.")

@@ -1,0 +1,125 @@
+"""From a command's options to a controller: policy, workspace, tools."""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+
+from toolcell.cells.plan import resolve_workspace
+from toolcell.controller import ToolController
+from toolcell.errors import PolicyError, RegistrationError, WorkspaceError
+from toolcell.events import EventSink, JsonlSink, no_events
+from toolcell.policy import ToolPolicy, load_policy
+from toolcell.registry import ToolRegistry, builtin_tools
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the options common to all commands say; `cell` and `limits` override the policy's."""
+
+    policy: str = "default"
+    workspace: Path | None = None
+    tool_file: str | None = None
+    allow: tuple[str, ...] = ()
+    events: Path | None = None
+    cell: dict[str, Any] = field(default_factory=dict)
+    limits: dict[str, Any] = field(default_factory=dict)
+
+    def controller(self, **runtime_options: Any) -> ToolController:
+        """Make the controller; raises PolicyError, RegistrationError or WorkspaceError."""
+        policy = self.effective_policy()
+        workspace = self.workspace
+        if policy.cell.workspace != "none":
+            workspace, policy = _workspace(workspace, policy)
+        return ToolController(
+            self.registry(), policy, workspace, events=self._sink(), **runtime_options
+        )
+
+    def effective_policy(self) -> ToolPolicy:
+        """Load the policy and apply what the command line overrides."""
+        policy = load_policy(self.policy)
+        cell, limits = dict(self.cell), dict(self.limits)
+        if cell.get("network") == "host":
+            cell["require"] = [name for name in policy.cell.require if name != "network"]
+        if not (cell or limits or self.allow):
+            return policy
+        document = policy.model_dump(mode="json")
+        document["cell"] |= cell
+        document["limits"] |= limits
+        document["allow"] |= {name: "allowed on the command line" for name in self.allow}
+        try:
+            return ToolPolicy.model_validate(document | {"source": policy.source})
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            message = first["msg"].removeprefix("Value error, ")
+            raise PolicyError(f"the options do not fit: {where}: {message}") from None
+
+    def registry(self) -> ToolRegistry:
+        """Collect the tools: those of the tool file, and the built-in ones whose names are free."""
+        tools = load_tools(self.tool_file) if self.tool_file else []
+        registry = ToolRegistry(tools)
+        for tool in builtin_tools():
+            if tool.name not in registry:
+                registry.register(tool)
+        return registry
+
+    def _sink(self) -> EventSink:
+        if self.events is None:
+            return no_events
+        try:
+            return JsonlSink(self.events)
+        except OSError as error:
+            raise PolicyError(f"the event log cannot be opened: {error}") from None
+
+
+def load_tools(where: str) -> Iterable[Any]:
+    """Load tools from "module", "module:registry" or "path.py[:registry]"."""
+    name, _, attribute = where.partition(":")
+    module = _load_module(name)
+    if not attribute:
+        return ToolRegistry.from_module(module)
+    found = getattr(module, attribute, None)
+    if not isinstance(found, ToolRegistry):
+        raise RegistrationError(
+            f"{name} has no ToolRegistry named {attribute!r}; "
+            f"write --tool-file {name} to take every function that it declares with @tool"
+        )
+    return found
+
+
+def _load_module(name: str) -> ModuleType:
+    path = Path(name)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise RegistrationError(f"the tool file {name} does not exist")
+        # By its own name and directory: a cell imports it the same way.
+        sys.path.insert(0, str(path.resolve().parent))
+        name = path.stem
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise RegistrationError(f"the tool file {name} cannot be imported: {error}") from None
+
+
+def _workspace(given: Path | None, policy: ToolPolicy) -> tuple[Path | None, ToolPolicy]:
+    """Take the given workspace, or this directory where it is fit to be lent."""
+    if given is not None:
+        return resolve_workspace(given), policy
+    try:
+        return resolve_workspace(Path.cwd()), policy
+    except WorkspaceError as error:
+        print(
+            f"toolcell: {error}\ntoolcell: going on without a workspace; --workspace names one",
+            file=sys.stderr,
+        )
+        cell = policy.cell.model_copy(update={"workspace": "none"})
+        return None, policy.model_copy(update={"cell": cell})

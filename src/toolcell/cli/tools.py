@@ -1,0 +1,39 @@
+"""`toolcell tools`: the tools, and what the policy decides of each."""
+
+import json
+
+from toolcell.cli.setup import Setup
+
+
+def list_tools(setup: Setup, *, as_json: bool) -> None:
+    """Print a table, or the specs as a model would be given them."""
+    policy, registry = setup.effective_policy(), setup.registry()
+    policy.check(registry.list())
+    specs = registry.specs()
+    if as_json:
+        documents = [spec.model_dump(mode="json", exclude_none=True) for spec in specs]
+        print(json.dumps(documents, indent=2, ensure_ascii=False))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("tool", "arguments", f"{policy.name} policy", "runs", "what it does"):
+        table.add_column(heading, overflow="fold")
+    for spec in specs:
+        definition = registry.resolve(spec.name)
+        required = spec.input_schema.get("required", [])
+        names = [
+            name if name in required else f"[{name}]"
+            for name in spec.input_schema.get("properties", {})
+        ]
+        table.add_row(
+            escape(spec.name),
+            escape(", ".join(names)),
+            policy.decide(spec.name).action,
+            "in the controller" if definition and definition.isolation == "inline" else "in a cell",
+            escape(spec.description.splitlines()[0]),
+        )
+    Console(highlight=False).print(table)
