@@ -46,9 +46,7 @@ Events = Annotated[
     Path | None, typer.Option("--events", help="Append an event for each step to this file.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Wall = Annotated[
-    str | None, typer.Option("--wall", help="Time limit, such as 500ms, 30s or 2m.")
-]
+Wall = Annotated[str | None, typer.Option("--wall", help="Time limit, such as 500ms, 30s or 2m.")]
 Memory = Annotated[str | None, typer.Option("--memory", help="Memory limit, such as 512MiB.")]
 
 

@@ -33,13 +33,14 @@ def show(setup: Setup, *, as_json: bool) -> int:
 
 def _print(findings: list[Finding], policy: str, *, good: bool) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(highlight=False)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("guarantee", "state", f"{policy} policy", "by", "tried from inside a cell"):
+    from toolcell.cli.table import console_for_tables
+
+    console = console_for_tables()
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("guarantee", "state", "needed", "by, and what was tried from inside a cell"):
         table.add_column(heading, overflow="fold")
     for finding in findings:
         style = _STYLES[finding.state]
@@ -47,8 +48,7 @@ def _print(findings: list[Finding], policy: str, *, good: bool) -> None:
             finding.guarantee,
             f"[{style}]{finding.state}[/{style}]",
             "required" if finding.required else "",
-            escape(finding.mechanism),
-            escape(finding.tried),
+            f"{escape(finding.mechanism)}\n[dim]{escape(finding.tried)}[/dim]",
         )
     console.print(f"Linux {platform.release()} on {platform.machine()}")
     console.print(table)

@@ -52,7 +52,7 @@ class Setup:
         document = policy.model_dump(mode="json")
         document["cell"] |= cell
         document["limits"] |= limits
-        document["allow"] |= {name: "allowed on the command line" for name in self.allow}
+        document["allow"] |= dict.fromkeys(self.allow, "allowed on the command line")
         try:
             return ToolPolicy.model_validate(document | {"source": policy.source})
         except ValidationError as error:

@@ -1,5 +1,6 @@
 """The table of a batch: one row a call, made to be read by a person."""
 
+import json
 import os
 
 import psutil
@@ -8,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from toolcell.model import Status, ToolResult
+from toolcell.model import Category, Status, ToolResult
 
 STYLES = {
     Status.SUCCEEDED: "green",
@@ -18,25 +19,23 @@ STYLES = {
     Status.CANCELLED: "magenta",
     Status.WAITING: "cyan",
 }
-_WHY = 120
+_WHY = 160
+_WIDTH_OF_A_FILE = 120
 
 
 def print_table(results: list[ToolResult]) -> None:
     """Print the results and what is left of their processes, which is nothing."""
-    console = Console(highlight=False)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, expand=True)
-    table.add_column("call", no_wrap=True)
-    table.add_column("tool", no_wrap=True)
-    table.add_column("decision", no_wrap=True)
-    table.add_column("status", no_wrap=True)
+    console = console_for_tables()
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("call", "decision", "status"):
+        table.add_column(heading, no_wrap=True)
     table.add_column("why", ratio=1, overflow="fold")
     table.add_column("time", justify="right", no_wrap=True)
     for result in results:
         style = STYLES[result.status]
         table.add_row(
             escape(result.call_id),
-            escape(result.tool_name),
-            decision_of(result),
+            _decision(result),
             f"[{style}]{result.status}[/{style}]",
             escape(_why(result)),
             _time(result.latency_ms),
@@ -45,30 +44,40 @@ def print_table(results: list[ToolResult]) -> None:
     console.print(_remains(results))
 
 
-def decision_of(result: ToolResult) -> str:
-    """What the policy decided: allow, ask, deny, or nothing where a call never came so far."""
-    rule = result.metadata.rule_id
-    if rule is None:
-        return "-"
-    action = rule.partition(":")[0]
-    if action == "default":
-        return "deny (default)"
-    return action
+def console_for_tables() -> Console:
+    """A console on stdout; a file or a pipe gets more columns than rich's 80."""
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(highlight=False, width=_WIDTH_OF_A_FILE)
+    return console
+
+
+def _decision(result: ToolResult) -> str:
+    """What the policy decided; nothing where a call never came so far."""
+    return (result.metadata.rule_id or "-").partition(":")[0]
 
 
 def _why(result: ToolResult) -> str:
-    """One line: the first line of the output of a success, the category and cause of the rest."""
-    if result.error:
-        return _clip(f"{result.error.category}: {result.error.message}")
+    """One line that tells this call from the others."""
+    if result.error is None:
+        return _outcome(result)
+    if result.error.category is Category.EXIT_CODE:
+        said = (result.metadata.stderr or result.output).strip().splitlines()
+        return _clip(f"exit code {result.return_code}: {said[-1] if said else 'printed nothing'}")
+    return _clip(f"{result.error.category}: {result.error.message}")
+
+
+def _outcome(result: ToolResult) -> str:
+    if result.structured is not None:
+        return _clip(json.dumps(result.structured, ensure_ascii=False))
     lines = result.output.strip().splitlines() or ["(no output)"]
-    more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
-    cut = f" ({result.truncation.omitted_bytes:,} bytes left out)" if result.truncation else ""
-    return _clip(lines[0]) + more + cut
+    more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
+    return _clip(lines[0], _WHY - len(more)) + more
 
 
-def _clip(text: str) -> str:
+def _clip(text: str, width: int = _WHY) -> str:
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return text if len(text) <= _WHY else text[: _WHY - 3] + "..."
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _time(milliseconds: float) -> str:
@@ -79,9 +88,8 @@ def _remains(results: list[ToolResult]) -> str:
     ran = [result for result in results if result.metadata.ended_by]
     seen = sum(result.metadata.survivors_checked for result in ran)
     left = psutil.Process(os.getpid()).children(recursive=True)
-    good = seen == len(ran) and not left
-    text = (
-        f"{len(results)} calls, {len(ran)} ran in a cell; the whole process tree was seen to end "
-        f"{seen} of {len(ran)} times. Processes left: {len(left)}."
+    style = "green" if seen == len(ran) and not left else "bold red"
+    return (
+        f"[{style}]{len(results)} calls, {len(ran)} of them in a cell. Process trees seen to end: "
+        f"{seen} of {len(ran)}. Processes left: {len(left)}.[/{style}]"
     )
-    return f"[green]{text}[/green]" if good else f"[bold red]{text}[/bold red]"

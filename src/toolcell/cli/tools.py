@@ -15,9 +15,10 @@ def list_tools(setup: Setup, *, as_json: bool) -> None:
         print(json.dumps(documents, indent=2, ensure_ascii=False))
         return
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from toolcell.cli.table import console_for_tables
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("tool", "arguments", f"{policy.name} policy", "runs", "what it does"):
@@ -34,6 +35,6 @@ def list_tools(setup: Setup, *, as_json: bool) -> None:
             escape(", ".join(names)),
             policy.decide(spec.name).action,
             "in the controller" if definition and definition.isolation == "inline" else "in a cell",
-            escape(spec.description.splitlines()[0]),
+            escape(spec.description.split(". ")[0].rstrip(".") + "."),
         )
-    Console(highlight=False).print(table)
+    console_for_tables().print(table)

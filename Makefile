@@ -1,0 +1,55 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both set up what they need
+# in .venv, from git, make and Python >= 3.11 with venv.
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := build/demo
+TESTS ?= tests
+
+.PHONY: help demo test test-ordinary-user check format bench clean
+
+help:  ## Show the targets
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
+
+$(VENV)/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "toolcell needs Python 3.11 or later; install it, or name" \
+		"one: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv module;" \
+		"on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed  ## Run a batch of calls that a model might make, hostile ones too
+	@rm -rf $(DEMO) && mkdir -p $(dir $(DEMO)) && cp -R examples/demo/project $(DEMO)
+	@$(BIN)/toolcell batch examples/demo/calls.jsonl --table \
+		--policy examples/demo/policy.toml --workspace $(DEMO) || test $$? -eq 1
+
+test: $(VENV)/installed-dev  ## Run the tests; as root, the isolation tests as an ordinary user too
+	$(BIN)/python -m pytest $(TESTS)
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-ordinary-user; fi
+
+test-ordinary-user: $(VENV)/installed-dev  ## As root: run the isolation tests as an ordinary user
+	$(BIN)/python tests/as_ordinary_user.py
+
+check: $(VENV)/installed-dev  ## Lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/installed-dev  ## Rewrite the code in its one format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed-dev  ## Measure, beside a bare subprocess, in one run
+	$(BIN)/python -m benchmarks.calls
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
