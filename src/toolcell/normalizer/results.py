@@ -21,6 +21,8 @@ from toolcell.model import (
 from toolcell.normalizer.truncation import shorten, shorten_text
 from toolcell.normalizer.verdict import Verdict, judge
 
+_ONE_LINE = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -108,8 +110,13 @@ def from_inline(
 
 
 def rendered(value: Any, budget: int) -> tuple[str, Truncation | None]:
-    """Render a returned value as text for the model: text as it is, the rest as JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    """Render a returned value as text for the model: text as it is, the rest as JSON.
+
+    Short JSON stands on one line; longer JSON on many, so that a cut falls between items.
+    """
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str) and len(text) > _ONE_LINE:
+        text = json.dumps(value, ensure_ascii=False, indent=1)
     return shorten_text(text, budget)
 
 

@@ -1,0 +1,1 @@
+"""Through a real cell, or the real command line; every denial has its control."""

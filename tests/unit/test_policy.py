@@ -1,0 +1,132 @@
+"""Claims of `toolcell.policy`: deny by default, the strictest wins, errors with file and line."""
+
+import pytest
+from pydantic import ValidationError
+
+from toolcell.errors import PolicyError
+from toolcell.model import Action
+from toolcell.policy import ToolPolicy, load_policy, shipped_policies
+from toolcell.policy.file import parse_policy
+from toolcell.registry import ToolRegistry
+
+
+def test_what_no_rule_names_is_denied():
+    decision = ToolPolicy(allow=["read_file"]).decide("shell")
+    assert (decision.action, decision.rule_id) == (Action.DENY, "default")
+
+
+def test_the_default_can_be_ask_and_never_allow():
+    assert ToolPolicy(default="ask").decide("shell").action is Action.ASK
+    with pytest.raises(ValidationError):
+        ToolPolicy(default="allow")
+
+
+@pytest.mark.parametrize(
+    ("sets", "action", "rule"),
+    [
+        ({"allow": ["*"]}, "allow", "allow:*"),
+        ({"allow": ["*"], "ask": ["write_*"]}, "ask", "ask:write_*"),
+        ({"allow": ["write_file"], "ask": ["write_*"]}, "ask", "ask:write_*"),
+        ({"allow": ["write_file"], "deny": ["*"]}, "deny", "deny:*"),
+        ({"ask": ["write_file"], "deny": ["w*"]}, "deny", "deny:w*"),
+        ({"allow": ["w*"], "ask": ["write_*"], "deny": ["write_file"]}, "deny", "deny:write_file"),
+        ({"allow": ["WRITE_FILE", "write"], "ask": ["write_file_"]}, "deny", "default"),
+    ],
+)
+def test_the_strictest_rule_that_matches_wins(sets, action, rule):
+    decision = ToolPolicy(**sets).decide("write_file")
+    assert (decision.action, decision.rule_id) == (action, rule)
+
+
+@pytest.mark.parametrize("pair", [("allow", "ask"), ("allow", "deny"), ("ask", "deny")])
+def test_an_entry_in_two_sets_raises_value_error(pair):
+    with pytest.raises(ValueError, match="'shell' stands in both"):
+        ToolPolicy(**{name: ["shell", name] for name in pair})
+
+
+@pytest.mark.parametrize("sets", [{"allow": ["x"]}, {"ask": {"x": ""}}, {"deny": ["x"]}, {}])
+def test_a_reason_is_never_empty(sets):
+    assert ToolPolicy(**sets).decide("x").reason
+
+
+def test_a_reason_that_is_given_is_the_one_told():
+    assert ToolPolicy(ask={"x": "it sends mail"}).decide("x").reason == "it sends mail"
+
+
+def test_network_host_contradicts_requiring_the_network_wall():
+    with pytest.raises(ValueError, match='network = "host" contradicts require'):
+        ToolPolicy(cell={"network": "host"})
+    ToolPolicy(cell={"network": "host", "require": ["filesystem"]})
+
+
+def test_the_version_changes_with_what_the_policy_says_and_not_with_its_file():
+    text = 'version = 1\n[tools]\nallow = ["echo"]\n'
+    version = parse_policy(text, "a/p.toml").version
+    assert parse_policy(f"# other words\n{text}", "b/p.toml").version == version
+    assert parse_policy(text.replace("echo", "shell"), "p.toml").version != version
+    assert parse_policy(text + '[limits]\nwall = "9s"\n', "p.toml").version != version
+
+
+def test_a_file_is_read_with_its_reasons_and_units():
+    policy = parse_policy(
+        """
+        version = 1
+        default = "ask"
+        [tools]
+        allow = ["read_*"]
+        [tools.deny]
+        shell = "no shell here"
+        [cell]
+        workspace = "ro"
+        env = {LANG = "C"}
+        [limits]
+        wall = "2m"
+        cpu = "1500ms"
+        memory = "64MiB"
+        """,
+        "dir/mine.toml",
+    )
+    assert (policy.name, policy.source, policy.default) == ("mine", "dir/mine.toml", "ask")
+    assert policy.deny == {"shell": "no shell here"}
+    assert policy.cell.workspace == "ro"
+    assert (policy.limits.wall, policy.limits.cpu) == (120, 1.5)
+    assert policy.limits.memory == 64 * 1024**2
+
+
+@pytest.mark.parametrize("action", ["deny", "ask"])
+def test_a_misspelt_deny_or_ask_is_found(action):
+    policy = parse_policy(f'version = 1\n[tools]\n{action} = ["shel"]', "p.toml")
+    with pytest.raises(PolicyError, match=rf"p\.toml: `{action}` names 'shel'.*the tools are"):
+        policy.check(ToolRegistry.builtin().list())
+
+
+def test_a_glob_or_an_allow_may_match_nothing_yet():
+    ToolPolicy(allow=["later"], ask=["mail_*"], deny=["[x]?"]).check(["echo"])
+
+
+@pytest.mark.parametrize("name", ["default", "strict", "ci"])
+def test_a_shipped_policy_loads_by_name_and_fits_the_built_in_tools(name):
+    policy = load_policy(name)
+    assert policy.name == name
+    policy.check(ToolRegistry.builtin().list())
+    assert policy.decide("a_tool_of_mine").action is not Action.ALLOW
+
+
+def test_every_shipped_policy_opens_with_what_it_is_for():
+    shipped = shipped_policies()
+    assert {"default", "strict", "ci"} <= set(shipped)
+    for name, path in shipped.items():
+        assert path.read_text().startswith(f"# {name}: ")
+
+
+def test_a_policy_that_is_not_there_is_told_with_those_that_are(tmp_path):
+    with pytest.raises(PolicyError, match="neither a file nor one of the shipped.*default"):
+        load_policy(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("content", [b"version = 1\n# \xff", None], ids=["not UTF-8", "directory"])
+def test_a_policy_that_cannot_be_read_is_a_policy_error(tmp_path, content):
+    path = tmp_path / "p.toml"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(PolicyError, match="cannot be read"):
+        load_policy(path)
