@@ -30,7 +30,7 @@ def prepare(plan: dict[str, Any]) -> None:
     covered = ("/tmp/", "/dev/shm/")  # noqa: S108  # mount points of the cell, not files
     plan["covered"] = [m["target"] for m in plan["mounts"] if m["target"].startswith(covered)]
     jail.prepare()
-    worker.prepare(plan)
+    worker.prepare()
 
 
 def main(plan: dict[str, Any], descriptors: list[int]) -> NoReturn:

@@ -25,9 +25,8 @@ _CHUNK = 65536
 _MESSAGE_CAP = 4000
 
 
-def prepare(plan: dict[str, Any]) -> None:
+def prepare() -> None:
     """Do once in the launcher what every worker would do again."""
-    sys.path[:] = plan["python_path"]
     sys.dont_write_bytecode = True
     handlers.prepare()
 
@@ -39,6 +38,8 @@ def main(plan: dict[str, Any], descriptors: list[int]) -> NoReturn:
         _place_streams(stdout, stderr)
         jail.enter(plan, [request, reply])
         os.chdir(plan["directory"])
+        # Only behind the jail: it may name directories that tools can write to.
+        sys.path[:] = plan["python_path"]
     except OSError as error:
         os.write(reply, wire.frame({"type": "failed", "stage": "worker", "message": str(error)}))
         os._exit(1)

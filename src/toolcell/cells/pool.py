@@ -27,9 +27,14 @@ class CellPool:
     async def take(self) -> Cell:
         """Hand over a ready cell, which is the caller's from then on; raises CellRefused."""
         launcher = await self._living()
-        cell = self._ready.popleft() if self._ready else await launcher.make()
-        if self._spare and (self._refill is None or self._refill.done()):
-            self._refill = asyncio.create_task(self._fill(launcher))
+        try:
+            cell = self._waiting_cell() or await launcher.make()
+        except CellRefused:
+            if launcher.alive:
+                raise
+            launcher = await self._living()  # it died just now; a new one may do better
+            cell = await launcher.make()
+        self._refill_soon(launcher)
         return cell
 
     async def close(self) -> None:
@@ -46,6 +51,18 @@ class CellPool:
             if self._launcher is None:
                 self._launcher = await Launcher.start(self.plan)
             return self._launcher
+
+    def _waiting_cell(self) -> Cell | None:
+        while self._ready:
+            cell = self._ready.popleft()
+            if cell.alive():
+                return cell
+            cell.close()
+        return None
+
+    def _refill_soon(self, launcher: Launcher) -> None:
+        if self._spare and (self._refill is None or self._refill.done()):
+            self._refill = asyncio.create_task(self._fill(launcher))
 
     async def _fill(self, launcher: Launcher) -> None:
         try:

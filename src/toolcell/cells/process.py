@@ -8,6 +8,7 @@ the control socket ends the launcher, and with it every cell that it made.
 import asyncio
 import errno
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -64,6 +65,12 @@ class Cell:
             )
         if self.conversation.state is not State.READY:
             raise CellRefused("the cell ended before it was ready")
+
+    def alive(self) -> bool:
+        """Whether the cell has not ended: a pidfd is readable from the end of its process on."""
+        poller = select.poll()
+        poller.register(self.pidfd, select.POLLIN)
+        return not poller.poll(0)
 
     def kill(self) -> None:
         """Send SIGKILL to init, which takes the whole PID namespace with it."""
