@@ -7,8 +7,8 @@ whose call was prepared and decided again after it was given.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,7 +29,7 @@ from toolcell.model import (
 from toolcell.normalizer import Origin, refused
 from toolcell.policy import ToolPolicy, load_policy
 from toolcell.registry import ToolRegistry
-from toolcell.runtime import Grant, RunOptions, ToolRuntime
+from toolcell.runtime import Cancellation, Grant, RunOptions, ToolRuntime
 
 
 class ToolController:
@@ -62,7 +62,7 @@ class ToolController:
         self.runtime = ToolRuntime(registry, workspace, protected=protected, **runtime_options)
         self._events = events
         self._clock = clock
-        self._running: dict[str, RunOptions] = {}
+        self._running: dict[str, Cancellation] = {}
 
     async def handle(
         self, call: ToolCall, options: RunOptions | None = None
@@ -117,10 +117,10 @@ class ToolController:
 
     def cancel(self, call_id: str) -> bool:
         """End a running call by its id; its own `handle` returns the result. False if none runs."""
-        options = self._running.get(call_id)
-        if options is not None:
-            options.cancel()
-        return options is not None
+        running = self._running.get(call_id)
+        if running is not None:
+            running.request()
+        return running is not None
 
     async def close(self) -> None:
         """End every cell; calls that still run are lost."""
@@ -179,23 +179,21 @@ class ToolController:
         self._emit(EventKind.GRANTED, origin)
         grant = Grant(prepared.digest, origin, self.policy.cell, self.policy.limits)
         try:
-            async with self._cancellable(prepared.call.call_id, options) as running:
-                result = await self.runtime.execute(prepared, grant, running)
+            with self._cancellable(prepared.call.call_id) as cancellation:
+                result = await self.runtime.execute(prepared, grant, options, cancellation)
         except asyncio.CancelledError:
             self._emit(EventKind.FINISHED, origin, status="cancelled", category="cancelled")
             raise
         return self._finish(result)
 
-    @asynccontextmanager
-    async def _cancellable(
-        self, call_id: str, options: RunOptions | None
-    ) -> AsyncIterator[RunOptions]:
-        running = options or RunOptions()
-        self._running[call_id] = running
+    @contextmanager
+    def _cancellable(self, call_id: str) -> Iterator[Cancellation]:
+        cancellation = self._running[call_id] = Cancellation()
         try:
-            yield running
+            yield cancellation
         finally:
-            if self._running.get(call_id) is running:
+            # Providers' ids are theirs to repeat: a later call may have taken the place.
+            if self._running.get(call_id) is cancellation:
                 del self._running[call_id]
 
     def _finish(self, result: ToolResult) -> ToolResult:

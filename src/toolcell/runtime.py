@@ -6,7 +6,8 @@ exactly this prepared call, and once.
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,23 +59,35 @@ class Grant:
         self.spent = True
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a host may add to one execution: text for standard input, a tap on the output.
-
-    `cancelled` is set to end the call; `stop` is filled in by the runtime while it runs.
-    """
+    """What a host may add to one execution: text for standard input, a tap on the output."""
 
     stdin: str | None = None
     tap: Tap | None = None
-    cancelled: bool = False
-    stop: Callable[[], None] | None = None
 
-    def cancel(self) -> None:
-        """End the call, now or as soon as it begins."""
-        self.cancelled = True
-        if self.stop is not None:
-            self.stop()
+
+@dataclass(slots=True)
+class Cancellation:
+    """The wish to end one call, which may come before, while or after it runs."""
+
+    requested: bool = False
+    _end: Callable[[], None] | None = None
+
+    def request(self) -> None:
+        """End the call: now if it runs, otherwise as soon as it would begin."""
+        self.requested = True
+        if self._end is not None:
+            self._end()
+
+    @contextmanager
+    def ends(self, end: Callable[[], None]) -> Iterator[None]:
+        """Let a request call `end` for as long as the body of the `with` runs."""
+        self._end = end
+        try:
+            yield
+        finally:
+            self._end = None
 
 
 class ToolRuntime:
@@ -127,7 +140,11 @@ class ToolRuntime:
         return PreparedToolCall.of(call, definition, arguments)
 
     async def execute(
-        self, prepared: PreparedToolCall, grant: Grant, options: RunOptions | None = None
+        self,
+        prepared: PreparedToolCall,
+        grant: Grant,
+        options: RunOptions | None = None,
+        cancellation: Cancellation | None = None,
     ) -> ToolResult:
         """Run a prepared call; raises GrantError without a fresh grant for exactly this call."""
         grant.spend(prepared)
@@ -136,7 +153,9 @@ class ToolRuntime:
         self._accepted += 1
         try:
             async with self._slots:
-                return await self._run(prepared, grant, options or RunOptions())
+                return await self._run(
+                    prepared, grant, options or RunOptions(), cancellation or Cancellation()
+                )
         finally:
             self._accepted -= 1
 
@@ -147,11 +166,15 @@ class ToolRuntime:
             await pool.close()
 
     async def _run(
-        self, prepared: PreparedToolCall, grant: Grant, options: RunOptions
+        self,
+        prepared: PreparedToolCall,
+        grant: Grant,
+        options: RunOptions,
+        cancellation: Cancellation,
     ) -> ToolResult:
         definition = prepared.definition
         wall = min(grant.limits.wall, definition.timeout or grant.limits.wall)
-        if options.cancelled:
+        if cancellation.requested:
             return refused(grant.origin, _cancelled())
         if definition.isolation == "inline":
             value, error = await run_inline(prepared, wall)
@@ -163,7 +186,7 @@ class ToolRuntime:
         while True:
             attempt += 1
             left = max(until - loop.time(), 0.001)
-            report, enforcement = await self._in_cell(prepared, grant, options, left)
+            report, enforcement = await self._in_cell(prepared, grant, options, cancellation, left)
             result = from_report(
                 grant.origin,
                 report,
@@ -181,7 +204,12 @@ class ToolRuntime:
             await asyncio.sleep(pause)
 
     async def _in_cell(
-        self, prepared: PreparedToolCall, grant: Grant, options: RunOptions, wall: float
+        self,
+        prepared: PreparedToolCall,
+        grant: Grant,
+        options: RunOptions,
+        cancellation: Cancellation,
+        wall: float,
     ) -> tuple[Report, Enforcement]:
         required = Enforcement(required=grant.settings.require)
         try:
@@ -194,18 +222,15 @@ class ToolRuntime:
             return Report(setup=error.cause, remedy=error.remedy), required
         except WorkspaceError as error:
             return Report(setup=str(error)), required
-        supervisor = Supervisor(cell, grant.limits, options.tap)
-        options.stop = supervisor.cancel
-        try:
-            if options.cancelled:  # while its cell was made
-                cell.close()
-                return Report(killed="cancel"), required
-            report = await supervisor.run(prepared, options.stdin, wall)
-        except wire.WireError as error:
+        if cancellation.requested:  # while its cell was made
             cell.close()
+            return Report(killed="cancel"), required
+        supervisor = Supervisor(cell, grant.limits, options.tap)
+        try:
+            with cancellation.ends(supervisor.cancel):
+                report = await supervisor.run(prepared, options.stdin, wall)
+        except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
-        finally:
-            options.stop = None
         return report, pool.plan.enforcement
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:

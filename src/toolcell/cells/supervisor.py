@@ -50,10 +50,17 @@ class Supervisor:
         self._timers: list[asyncio.TimerHandle] = []
 
     async def run(self, prepared: PreparedToolCall, stdin: str | None, wall: float) -> Report:
-        """Send the call and wait for its end; `wall` is in seconds. Raises only if cancelled."""
+        """Send the call and wait for its end; `wall` is in seconds.
+
+        Raises WireError where the call is too large to be sent, and if it is cancelled.
+        """
         began = time.perf_counter()
         try:
             self._unsent = memoryview(self._cell.conversation.ask(prepared, stdin))
+        except wire.WireError:
+            self._cell.close()
+            raise
+        try:
             self._begin(wall)
             await self._ended
         finally:
