@@ -172,7 +172,7 @@ def test_a_remote_reference_is_refused_and_never_fetched():
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         url = f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"
-        with pytest.raises(Exception, match="127.0.0.1"):
+        with pytest.raises(Exception, match=r"127\.0\.0\.1"):
             validate(schema_tool({"$ref": url}), {})
         with pytest.raises(BlockingIOError):  # nobody knocked
             server.accept()

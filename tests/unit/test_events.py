@@ -1,4 +1,4 @@
-"""Claims of `toolcell.events`: one line an event, for the owner's eyes only, never lost in silence."""
+"""Claims of `toolcell.events`: one line an event, for its owner only, never lost in silence."""
 
 import errno
 import json
@@ -6,6 +6,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -79,15 +80,11 @@ def test_a_path_that_cannot_be_opened_raises(tmp_path):
 
 
 def test_the_file_does_not_reach_child_processes(path):
-    before = set(os.listdir("/proc/self/fd"))
     sink = JsonlSink(path)
-    (fd,) = {name for name in os.listdir("/proc/self/fd") if name not in before and _lives(name)}
-    assert not os.get_inheritable(int(fd))
+    links = {int(link.name): link for link in Path("/proc/self/fd").iterdir()}
+    (fd,) = [fd for fd, link in links.items() if link.is_symlink() and link.resolve() == path]
+    assert not os.get_inheritable(fd)
     sink.close()
-
-
-def _lives(name):
-    return os.path.exists(f"/proc/self/fd/{name}")
 
 
 def test_no_events_keeps_nothing():

@@ -120,7 +120,7 @@ def test_every_shipped_policy_opens_with_what_it_is_for():
 
 
 def test_a_policy_that_is_not_there_is_told_with_those_that_are(tmp_path):
-    with pytest.raises(PolicyError, match="neither a file nor one of the shipped.*default"):
+    with pytest.raises(PolicyError, match=r"neither a file nor one of the shipped.*default"):
         load_policy(tmp_path / "none.toml")
 
 

@@ -1,0 +1,173 @@
+"""Claims of the built-in file tools: they see the workspace, and say clearly what went wrong."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sandbox_workers.tools import ToolError
+from sandbox_workers.tools.files import list_files, read_file, search_text, write_file
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path, monkeypatch):
+    place = tmp_path / "ws"
+    (place / "src" / ".git").mkdir(parents=True)
+    files = {
+        "a.txt": "one\ntwo\nthree\n",
+        "src/main.py": "import os\nprint('two')\n",
+        "src/.git/config": "two",
+        "empty": "",
+        "bom.txt": "\ufefftwo\n",
+    }
+    for name, text in files.items():
+        (place / name).write_text(text)
+    (place / "binary").write_bytes(b"two\n\0\1")
+    (tmp_path / "secret").write_text("two")
+    (place / "out").symlink_to(tmp_path / "secret")
+    (place / "up").symlink_to(tmp_path)
+    (place / "inner").symlink_to("a.txt")
+    (place / "dangling").symlink_to("nowhere")
+    os.mkfifo(place / "pipe")
+    monkeypatch.chdir(place)
+    return place
+
+
+OUTSIDE = ["/etc/passwd", "..", "../secret", "out", "up/secret", "src/../../secret", "/"]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("nothing.txt", "nothing.txt does not exist"),
+        ("dangling", "dangling does not exist"),
+        ("src", "src is a directory"),
+        ("a.txt/b", "not a directory"),
+        ("binary", r"binary is binary \(6 bytes\), not text"),
+        ("pipe", "not a regular file"),
+        ("a\0b", "NUL"),
+        ("x" * 300, "too long"),
+        *[(path, "is outside the workspace") for path in OUTSIDE],
+    ],
+)
+def test_reading_says_clearly_what_went_wrong(path, words):
+    with pytest.raises(ToolError, match=words):
+        read_file(path)
+
+
+@pytest.mark.parametrize("path", ["a.txt", "./src/../a.txt", "inner"])
+def test_a_file_is_read_whole(path, workspace):
+    assert read_file(path) == "one\ntwo\nthree\n"
+    assert read_file(str(workspace / path)) == "one\ntwo\nthree\n"
+
+
+def test_an_empty_file_is_empty_and_a_byte_order_mark_is_no_text():
+    assert read_file("empty") == ""
+    assert read_file("bom.txt") == "two\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text"),
+    [(2, 2, "two\n"), (1, 2, "one\ntwo\n"), (3, None, "three\n"), (2, 99, "two\nthree\n")],
+)
+def test_lines_count_from_one_with_both_ends_included(start, end, text):
+    assert read_file("a.txt", start, end) == text
+
+
+def test_lines_that_are_not_there_are_told():
+    with pytest.raises(ToolError, match=r"a\.txt has 3 lines; line 4 is past its end"):
+        read_file("a.txt", 4)
+    with pytest.raises(ToolError, match="end_line 1 is before start_line 2"):
+        read_file("a.txt", 2, 1)
+
+
+def test_text_that_is_not_utf8_is_read_with_replacement(workspace):
+    (workspace / "latin").write_bytes(b"caf\xe9")
+    assert read_file("latin") == "caf\ufffd"
+
+
+def test_listing_passes_over_links_pipes_and_version_control():
+    assert set(list_files()["files"]) == {"a.txt", "binary", "bom.txt", "empty", "src/main.py"}
+
+
+@pytest.mark.parametrize(
+    ("glob", "files"),
+    [("*.py", ["src/main.py"]), ("src/*", ["src/main.py"]), ("a.*", ["a.txt"]), ("*.rs", [])],
+)
+def test_globs_match_the_name_or_the_path(glob, files):
+    assert list_files(glob=glob)["files"] == files
+    assert search_text("", glob=glob)["files_searched"] == len(files)
+
+
+def test_a_long_listing_is_cut_and_counted():
+    listed = list_files(limit=2)
+    assert (len(listed["files"]), listed["total"], listed["left_out"]) == (2, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("a.txt", "a.txt is a file, not a directory"), ("none", "does not exist"), ("up", "outside")],
+)
+def test_listing_says_clearly_what_went_wrong(path, words):
+    with pytest.raises(ToolError, match=words):
+        list_files(path)
+
+
+def test_a_search_gives_file_line_and_text_and_passes_over_binary():
+    found = search_text("t[w]o")
+    assert {(match["file"], match["line"], match["text"]) for match in found["matches"]} >= {
+        ("a.txt", 2, "two"),
+        ("src/main.py", 2, "print('two')"),
+    }
+    assert {match["file"] for match in found["matches"]} == {"a.txt", "src/main.py", "bom.txt"}
+    assert search_text("two", "a.txt")["total"] == 1
+
+
+def test_a_search_with_many_matches_is_cut_and_counted(workspace):
+    (workspace / "many").write_text("x" * 1000 + "\n" + "x\n" * 99)
+    found = search_text("x", "many", limit=3)
+    assert (len(found["matches"]), found["total"], found["left_out"]) == (3, 100, 97)
+    assert len(found["matches"][0]["text"]) == 500
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "words"),
+    [
+        ("(", ".", "`pattern` is not a regular expression"),
+        ("x", "none", "does not exist"),
+        ("x", "../secret", "outside the workspace"),
+    ],
+)
+def test_searching_says_clearly_what_went_wrong(pattern, path, words):
+    with pytest.raises(ToolError, match=words):
+        search_text(pattern, path)
+
+
+def test_a_file_is_written_whole_and_read_back():
+    assert write_file("src/new.txt", "é\n") == "wrote 3 bytes to src/new.txt"
+    assert read_file("src/new.txt") == "é\n"
+    write_file("inner", "replaced")
+    assert Path("a.txt").read_text() == "replaced"
+    assert Path("inner").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("src", "src is a directory"),
+        (".", "is a directory"),
+        ("none/new.txt", "its directory does not exist"),
+        ("a.txt/new.txt", "its directory does not exist"),
+        *[(path, "is outside the workspace") for path in OUTSIDE],
+    ],
+)
+def test_writing_says_clearly_what_went_wrong(path, words, tmp_path):
+    with pytest.raises(ToolError, match=words):
+        write_file(path, "x")
+    assert (tmp_path / "secret").read_text() == "two"
+
+
+def test_a_refusal_says_what_to_try_instead(workspace):
+    with pytest.raises(ToolError) as caught:
+        read_file("/etc/passwd")
+    assert str(workspace) in caught.value.hint

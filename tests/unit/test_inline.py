@@ -1,0 +1,148 @@
+"""Claims of `toolcell.inline`: trusted host code, an honest deadline, exceptions as results."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from enum import Enum
+
+import pytest
+
+from toolcell.declare import ToolError
+from toolcell.inline import ENFORCEMENT, run_inline
+from toolcell.model import Category
+
+from .samples import inline, prepared, schema_tool
+
+
+async def run(function, wall=5.0, **arguments):
+    return await run_inline(prepared(inline(function), **arguments), wall)
+
+
+def add(a: int, b: int = 2) -> int:
+    return a + b
+
+
+async def add_later(a: int, b: int = 2) -> int:
+    await asyncio.sleep(0)
+    return a + b
+
+
+@pytest.mark.parametrize("function", [add, add_later])
+async def test_a_function_is_called_with_its_defaults(function):
+    assert await run(function, a=1) == (3, None)
+
+
+def test_no_wall_is_claimed():
+    assert (ENFORCEMENT.rung, ENFORCEMENT.enforced) == ("inline", {})
+
+
+class Shade(Enum):
+    RED = "red"
+
+
+@dataclass
+class Corner:
+    x: int
+
+
+async def test_the_function_gets_objects_and_its_value_becomes_json():
+    seen = []
+
+    def take(corner: Corner, shade: Shade) -> dict[str, object]:
+        seen.extend([corner, shade])
+        return {"corner": corner, "shade": shade, "pair": (1, 2)}
+
+    value, error = await run(take, corner={"x": 1}, shade="red")
+    assert seen == [Corner(1), Shade.RED]
+    assert (value, error) == ({"corner": {"x": 1}, "shade": "red", "pair": [1, 2]}, None)
+
+
+async def test_a_function_that_blocks_does_not_hold_up_the_controller():
+    release = threading.Event()
+
+    def block() -> str:
+        release.wait(10)
+        return "done"
+
+    blocked = asyncio.create_task(run(block))
+    assert await run(add, a=1) == (3, None)
+    release.set()
+    assert await blocked == ("done", None)
+
+
+async def test_the_deadline_answers_and_says_that_the_code_may_still_run():
+    release, ended = threading.Event(), threading.Event()
+
+    def block() -> None:
+        release.wait(10)
+        ended.set()
+
+    value, error = await run(block, wall=0.05)
+    assert (value, error.category) == (None, Category.WALL)
+    assert "cannot be killed and may still be running" in error.message
+    assert not ended.is_set()
+    release.set()
+    assert ended.wait(5)
+
+
+async def test_a_coroutine_is_cancelled_at_its_deadline():
+    cancelled = []
+
+    async def forever() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    _, error = await run(forever, wall=0.05)
+    assert error.category is Category.WALL
+    await asyncio.sleep(0)
+    assert cancelled
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("raised", "category", "message"),
+    [
+        (ValueError("bad"), Category.EXCEPTION, "ValueError: bad"),
+        (KeyError(), Category.EXCEPTION, "KeyError"),
+        (StopIteration("x"), Category.EXCEPTION, "StopIteration"),
+        (ToolError("not today", hint="tomorrow"), Category.TOOL_ERROR, "not today"),
+        (ToolError(""), Category.TOOL_ERROR, "the tool said no"),
+    ],
+    ids=repr,
+)
+async def test_whatever_is_raised_is_a_result(kind, raised, category, message):
+    def fail() -> None:
+        raise raised
+
+    async def fail_later() -> None:
+        raise raised
+
+    value, error = await run(fail if kind == "sync" else fail_later)
+    assert (value, error.category) == (None, category)
+    assert message in error.message
+    assert error.hint == getattr(raised, "hint", "")
+
+
+async def test_a_value_that_is_not_json_is_a_bad_reply():
+    def odd() -> object:
+        return object()
+
+    _, error = await run(odd)
+    assert error.category is Category.BAD_REPLY
+
+
+async def test_an_endless_message_is_cut():
+    def fail() -> None:
+        raise ValueError("x" * 1_000_000)
+
+    _, error = await run(fail)
+    assert len(error.message) < 10_000
+
+
+async def test_a_definition_without_a_function_is_misuse():
+    definition = schema_tool({}).model_copy(update={"isolation": "inline"})
+    with pytest.raises(TypeError, match="has no function"):
+        await run_inline(prepared(definition), 1.0)

@@ -1,0 +1,202 @@
+"""Claims of `toolcell.normalizer`: text never cut inside a character, one cause, one category."""
+
+import json
+
+import pytest
+
+from toolcell.model import (
+    STATUS_OF,
+    Captured,
+    Category,
+    Enforcement,
+    ErrorInfo,
+    Limits,
+    Report,
+    Status,
+    Truncation,
+    Usage,
+)
+from toolcell.normalizer import Origin, from_inline, from_report, refused, text
+from toolcell.normalizer.truncation import shorten, shorten_text
+from toolcell.normalizer.verdict import signal_name, signal_number
+from toolcell.registry import define
+
+from .samples import greet, prepared, schema_tool
+
+CALL = prepared(define(greet), name="Ada").call
+BY_VALUE = schema_tool({})
+BY_EXIT = schema_tool({}).model_copy(update={"answers": "exit"})
+ENFORCED = Enforcement(rung="full", enforced={"network": "a namespace"})
+
+
+def captured(data: bytes) -> Captured:
+    return Captured(head=data, total_bytes=len(data), total_lines=data.count(b"\n"))
+
+
+def outcome(definition=BY_VALUE, budget=1000, **fields):
+    report = Report.model_validate(fields)
+    return from_report(
+        Origin(CALL), report, definition, Limits(), ENFORCED, wall=30.0, attempts=1, budget=budget
+    )
+
+
+def error(kind, message="m", name="N", hint=""):
+    return {"type": "error", "kind": kind, "name": name, "message": message, "hint": hint}
+
+
+VALUE = {"type": "reply", "value": 1}
+VERDICTS = [
+    ({"exit": 0, "reply": VALUE}, BY_VALUE, None),
+    ({"exit": 0}, BY_EXIT, None),
+    ({"setup": "no walls", "remedy": "build some"}, BY_VALUE, Category.CELL_SETUP),
+    ({"exit": None}, BY_VALUE, Category.WORKER_LOST),
+    ({"exit": 0}, BY_VALUE, Category.WORKER_LOST),
+    ({"exit": 0, "bad_reply": "a second answer"}, BY_VALUE, Category.BAD_REPLY),
+    ({"exit": 0, "reply": error("bad_reply")}, BY_VALUE, Category.BAD_REPLY),
+    ({"exit": 0, "reply": error("tool_error")}, BY_VALUE, Category.TOOL_ERROR),
+    ({"exit": 0, "reply": error("exception")}, BY_VALUE, Category.EXCEPTION),
+    ({"exit": 0, "reply": error("memory")}, BY_VALUE, Category.MEMORY),
+    ({"exit": 3}, BY_EXIT, Category.EXIT_CODE),
+    ({"exit": 3, "reply": VALUE}, BY_VALUE, Category.EXIT_CODE),
+    ({"exit": -11}, BY_EXIT, Category.SIGNAL),
+    ({"exit": -9}, BY_VALUE, Category.SIGNAL),
+    ({"exit": -24}, BY_VALUE, Category.CPU),
+    ({"exit": -9, "usage": Usage(cpu_seconds=60, peak_memory=1)}, BY_EXIT, Category.CPU),
+    ({"exit": -25}, BY_EXIT, Category.DISK),
+    ({"killed": "wall"}, BY_VALUE, Category.WALL),
+    ({"killed": "cancel"}, BY_VALUE, Category.CANCELLED),
+    ({"killed": "output"}, BY_VALUE, Category.OUTPUT_LIMIT),
+    ({"killed": "memory"}, BY_VALUE, Category.MEMORY),
+    # What we did comes before what the worker says of itself.
+    ({"killed": "wall", "exit": 0, "reply": VALUE}, BY_VALUE, Category.WALL),
+    ({"killed": "output", "exit": -9}, BY_EXIT, Category.OUTPUT_LIMIT),
+    ({"killed": "wall", "bad_reply": "cut"}, BY_VALUE, Category.WALL),
+    # What the kernel says comes before it too.
+    ({"exit": -6, "reply": VALUE}, BY_VALUE, Category.SIGNAL),
+]
+
+
+@pytest.mark.parametrize(("report", "definition", "category"), VERDICTS)
+def test_evidence_has_one_category_and_the_category_its_status(report, definition, category):
+    made = outcome(definition, **report)
+    assert (made.error.category if made.error else None) is category
+    assert made.status is (STATUS_OF[category] if category else Status.SUCCEEDED)
+    assert made.for_llm()
+
+
+def test_every_category_that_a_report_can_show_is_in_the_table():
+    elsewhere = {category for category in Category if STATUS_OF[category] is Status.REJECTED}
+    later = {Category.PROCESSES, Category.SANDBOX_VIOLATION}
+    assert {row[2] for row in VERDICTS} == set(Category) - elsewhere - later | {None}
+
+
+@pytest.mark.parametrize("category", [c for c in Category if STATUS_OF[c] is Status.REJECTED])
+def test_a_refusal_says_that_nothing_ran(category):
+    made = refused(Origin(CALL), ErrorInfo(category=category, message="m"))
+    assert (made.status, made.success, made.source) == (Status.REJECTED, False, "controller")
+    assert (made.enforcement.rung, made.return_code, made.metadata.attempts) == ("none", None, 0)
+
+
+def test_a_signal_is_named_and_leaves_no_return_code():
+    made = outcome(exit=-11)
+    assert (made.signal, made.return_code) == ("SIGSEGV", None)
+    assert "SIGSEGV" in made.for_llm()
+
+
+def test_an_exit_code_is_told_with_what_a_shell_means_by_it():
+    assert outcome(BY_EXIT, exit=3).return_code == 3
+    assert (
+        "code 127 (a shell says so of a command that is not found)" in outcome(exit=127).for_llm()
+    )
+    assert "ended by SIGKILL" in outcome(BY_EXIT, exit=137).for_llm()
+
+
+@pytest.mark.parametrize("number", [1, 9, 11, 35, 64, 99])
+def test_signal_names_and_numbers_are_each_others_inverse(number):
+    assert signal_number(signal_name(number)) == number
+
+
+def test_partial_output_is_kept_and_shown():
+    made = outcome(killed="wall", stdout=captured(b"so far\n"), stderr=captured(b"warning\n"))
+    assert made.output == "so far\n"
+    assert "so far" in made.for_llm()
+    assert "time limit of 30 s" in made.for_llm()
+    assert made.metadata.stderr == "warning\n"
+
+
+def test_stderr_is_not_a_failure():
+    made = outcome(BY_EXIT, exit=0, stderr=captured(b"Error: fatal!\n"))
+    assert made.success
+
+
+def test_a_returned_structure_is_kept_and_rendered_and_print_stands_beside_it():
+    value = {"é": [1, None]}
+    made = outcome(exit=0, reply={"type": "reply", "value": value}, stdout=captured(b"printed"))
+    assert made.structured == value
+    assert json.loads(made.output) == value
+    assert "é" in made.output
+    assert made.metadata.stdout == "printed"
+
+
+def test_returned_text_is_the_output_as_it_is():
+    made = outcome(exit=0, reply={"type": "reply", "value": "a\nb"})
+    assert (made.output, made.structured) == ("a\nb", None)
+
+
+def test_a_tool_that_prints_and_returns_nothing_has_its_print_as_output():
+    made = outcome(exit=0, reply={"type": "reply", "value": None}, stdout=captured(b"hi"))
+    assert (made.output, made.metadata.stdout) == ("hi", "")
+
+
+def test_a_result_carries_what_was_enforced_measured_and_decided():
+    origin = Origin(CALL, digest="d", rule_id="r", policy_version="v", approval_id="a")
+    report = Report(exit=0, usage=Usage(cpu_seconds=0.5, peak_memory=9), mechanism="SIGKILL")
+    made = from_report(origin, report, BY_EXIT, Limits(), ENFORCED, wall=1, attempts=3, budget=99)
+    assert made.enforcement == ENFORCED
+    facts = made.metadata
+    assert (facts.cpu_seconds, facts.peak_memory, facts.attempts) == (0.5, 9, 3)
+    assert (facts.digest, facts.rule_id, facts.policy_version) == ("d", "r", "v")
+    assert (facts.approval_id, facts.ended_by, facts.survivors_checked) == ("a", "SIGKILL", True)
+    assert (made.call_id, made.tool_name) == (CALL.call_id, CALL.name)
+    assert made.latency_ms >= 0
+
+
+def test_an_inline_result_says_that_there_was_no_wall():
+    made = from_inline(Origin(CALL), [1], None, Enforcement(rung="inline"), 100)
+    assert (made.source, made.enforcement.rung, made.structured) == ("inline", "inline", [1])
+
+
+@pytest.mark.parametrize("limit", range(9))
+def test_cuts_fall_between_characters(limit):
+    data = "é€😀".encode()
+    start, end = text.whole_start(data, limit), text.whole_end(data, 4 + limit)
+    assert len(start) <= limit
+    assert data.startswith(start)
+    assert data.endswith(end)
+    assert "\ufffd" not in start.decode() + end.decode()
+
+
+def test_invalid_bytes_become_replacement_characters():
+    assert text.decode(b"a\xff\xc3") == "a\ufffd\ufffd"
+
+
+def test_what_fits_the_budget_is_not_touched():
+    assert shorten(captured(b"x" * 100), 100) == ("x" * 100, None)
+
+
+def test_head_and_tail_are_kept_with_exact_counts_between_them():
+    lines = "".join(f"line {number:03}\n" for number in range(100))
+    shown, cut = shorten_text(lines, 90)
+    assert shown.startswith("line 000\n")
+    assert shown.endswith("line 099\n")
+    assert cut == Truncation(total_bytes=900, total_lines=100, omitted_bytes=819, omitted_lines=91)
+    assert "[... 819 bytes (91 lines) left out ...]\n" in shown
+
+
+def test_a_cut_of_the_capture_itself_inside_a_character_does_not_show():
+    data = "é".encode() * 1000
+    cut = Captured(head=data[:31], tail=data[-31:], total_bytes=2000, total_lines=0)
+    shown, truncation = shorten(cut, 200)
+    assert "\ufffd" not in shown
+    assert shown.count("é") == 30
+    assert truncation.omitted_bytes == 2000 - 60

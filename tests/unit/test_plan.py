@@ -1,0 +1,231 @@
+"""Claims of `toolcell.cells.plan`: what it does not name is not there, no requirement is bent."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import sandbox_workers
+import toolcell
+from toolcell.cells.capabilities import Capabilities
+from toolcell.cells.plan import make_plan
+from toolcell.errors import CellRefused, WorkspaceError
+from toolcell.model import CellSettings, Guarantee, Limits, Mount
+
+HERE = Capabilities((6, 1), dict.fromkeys(Guarantee, "a wall"))
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    place = tmp_path / "home" / "ada"
+    (place / ".ssh").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(place))
+    return place
+
+
+@pytest.fixture
+def workspace(home):
+    place = home / "project"
+    place.mkdir()
+    return place
+
+
+def plan(workspace, settings=None, capabilities=HERE, **rest):
+    return make_plan(settings or CellSettings(), Limits(), workspace, capabilities, **rest)
+
+
+def mounts(made) -> dict[str, Mount]:
+    return {mount.target: mount for mount in made.mounts}
+
+
+def shown(made, place) -> Mount | None:
+    """The mount through which a cell would see a place, if it sees it."""
+    found = mounts(made)
+    return next((found[str(p)] for p in (place, *place.parents) if str(p) in found), None)
+
+
+def test_the_home_directory_and_what_lies_beside_the_workspace_are_not_there(workspace, home):
+    made = plan(workspace)
+    (home / "other").mkdir()
+    assert shown(made, workspace / "file").target == str(workspace)
+    for place in (home, home / ".ssh", home / "other", home.parent):
+        assert shown(made, place) is None
+
+
+@pytest.mark.parametrize("place", ["/", "/root", "/home", "/etc", "/etc/shadow", "/var", "/run"])
+def test_what_is_private_to_the_machine_is_not_there(workspace, place):
+    made = plan(workspace)
+    assert place not in mounts(made)
+    assert place not in made.files
+
+
+def test_the_files_of_etc_tell_of_the_cell_and_not_of_the_host(workspace):
+    made = plan(workspace)
+    users = [line.split(":")[0] for line in made.files["/etc/passwd"].splitlines()]
+    assert users == ["toolcell", "nobody"]
+    assert f":{made.identity.inside_uid}:" in made.files["/etc/passwd"]
+    assert made.files["/etc/hostname"] == "cell\n"
+
+
+@pytest.mark.parametrize(("setting", "writable"), [("rw", True), ("ro", False)])
+def test_the_workspace_is_at_its_real_path_as_the_policy_says(workspace, setting, writable):
+    link = workspace.parent / "link"
+    link.symlink_to(workspace)
+    made = plan(link, CellSettings(workspace=setting))
+    assert mounts(made)[str(workspace)].writable is writable
+    assert mounts(made)[str(workspace)].owned
+    assert made.directory == str(workspace)
+
+
+def test_without_a_workspace_nothing_is_writable(workspace):
+    for place in (workspace, None):
+        made = plan(place, CellSettings(workspace="none"))
+        assert not any(mount.writable for mount in made.mounts)
+        assert shown(made, workspace) is None
+        assert made.directory == "/tmp"
+
+
+def test_only_the_workspace_is_writable(workspace):
+    made = plan(workspace)
+    assert [mount.target for mount in made.mounts if mount.writable] == [str(workspace)]
+
+
+@pytest.mark.parametrize("place", ["/", "/tmp", "/etc", "/usr", "/proc", "/proc/self", "/dev/shm"])
+def test_a_workspace_that_is_the_machine_is_refused(home, place):
+    with pytest.raises(WorkspaceError):
+        plan(Path(place))
+
+
+def test_the_home_directory_is_refused_as_a_workspace_also_through_a_link(home, tmp_path):
+    (tmp_path / "link").symlink_to(home)
+    for place in (home, tmp_path / "link", home / ".ssh" / ".."):
+        with pytest.raises(WorkspaceError, match="use a directory below it"):
+            plan(place)
+
+
+def test_a_workspace_that_is_missing_or_a_file_is_refused_in_words(home):
+    (home / "file").touch()
+    for place in (home / "nowhere", home / "file"):
+        with pytest.raises(WorkspaceError, match="is not a directory"):
+            plan(place)
+    with pytest.raises(WorkspaceError, match="none was given"):
+        plan(None)
+
+
+def test_the_interpreter_and_both_packages_are_there_read_only(workspace):
+    made = plan(workspace)
+    places = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve()]
+    places += [Path(package.__file__).parent for package in (toolcell, sandbox_workers)]
+    for place in places:
+        assert shown(made, place.resolve()).writable is False
+    for package in (toolcell, sandbox_workers):
+        assert str(Path(package.__file__).parent.parent) in made.python_path
+
+
+def test_a_virtual_environment_inside_the_workspace_stays_read_only_and_pinned(
+    workspace, monkeypatch
+):
+    venv = workspace / "deep" / "er" / ".venv"
+    (venv / "bin").mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(venv))
+    found = mounts(plan(workspace))
+    assert found[str(venv)].writable is False
+    # A mount point cannot be renamed, so its parents cannot be moved away from under it.
+    assert found[str(workspace / "deep")].writable
+    assert found[str(workspace / "deep" / "er")].writable
+    read_only = plan(workspace, CellSettings(workspace="ro"))
+    assert not any(mount.writable for mount in read_only.mounts)
+
+
+def test_the_policy_file_inside_the_workspace_is_protected(workspace):
+    policy = workspace / "conf" / "policy.toml"
+    policy.parent.mkdir()
+    policy.touch()
+    made = plan(workspace, protected=[str(policy)])
+    assert mounts(made)[str(policy)].writable is False
+    assert mounts(made)[str(policy.parent)].writable
+    assert shown(made, workspace / "conf" / "other").writable
+
+
+def test_what_the_controller_imported_from_the_workspace_is_read_only(workspace, monkeypatch):
+    (workspace / "pkg").mkdir()
+    for name in ("pkg/__init__.py", "pkg/deep.py", "alone.py", "free.py"):
+        (workspace / name).touch()
+    for name, file in {"pkg.deep": "pkg/deep.py", "alone": "alone.py"}.items():
+        module = type(sys)(name)
+        module.__file__ = str(workspace / file)
+        monkeypatch.setitem(sys.modules, name, module)
+    made = plan(workspace)
+    for name in ("pkg/deep.py", "pkg/__pycache__", "alone.py", "__pycache__/alone.pyc"):
+        assert shown(made, workspace / name).writable is False
+    assert shown(made, workspace / "free.py").writable
+
+
+def test_code_of_tools_is_lent_read_only_and_nothing_beside_it(workspace, home):
+    code = home / "tools" / "mine.py"
+    code.parent.mkdir()
+    code.touch()
+    made = plan(workspace, code=[str(code)])
+    assert mounts(made)[str(code)].writable is False
+    assert shown(made, code.parent / ".env") is None
+
+
+def test_read_lends_read_only_also_inside_the_workspace(workspace, home):
+    for place in (home / "data", workspace / "fixed"):
+        place.mkdir()
+    made = plan(workspace, CellSettings(read=("~/data", str(workspace / "fixed"))))
+    assert shown(made, home / "data" / "x").writable is False
+    assert shown(made, workspace / "fixed" / "x").writable is False
+
+
+def test_read_of_what_is_not_there_is_refused_with_the_remedy(workspace):
+    with pytest.raises(CellRefused, match="does not exist; correct `read`"):
+        plan(workspace, CellSettings(read=("/no/such/place",)))
+
+
+def test_a_required_guarantee_that_is_missing_is_refused_with_cause_and_remedy(workspace):
+    weak = Capabilities((6, 1), {Guarantee.FILESYSTEM: "a wall"})
+    with pytest.raises(CellRefused) as caught:
+        plan(workspace, CellSettings(require=("filesystem", "syscalls", "cpu")), weak)
+    assert "requires syscalls, cpu, which cannot be enforced" in caught.value.cause
+    assert "toolcell doctor" in caught.value.remedy
+
+
+def test_required_and_enforced_are_two_recorded_values(workspace):
+    made = plan(workspace, CellSettings(require=("filesystem",))).enforcement
+    assert (made.rung, made.required) == ("full", (Guarantee.FILESYSTEM,))
+    assert made.enforced == HERE.enforced
+
+
+def test_network_host_is_not_claimed_as_a_wall(workspace):
+    made = plan(workspace, CellSettings(network="host", require=("filesystem",)))
+    assert Guarantee.NETWORK not in made.enforcement.enforced
+    assert made.network == "host"
+
+
+def test_the_environment_is_built_from_nothing(workspace, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    monkeypatch.setenv("LD_PRELOAD", "/evil.so")
+    monkeypatch.setenv("PYTHONPATH", "/evil")
+    made = plan(workspace, CellSettings(env={"MODE": "test"}))
+    assert made.environment["MODE"] == "test"
+    assert made.environment["HOME"] == "/tmp"
+    assert not {"AWS_SECRET_ACCESS_KEY", "LD_PRELOAD", "PYTHONPATH"} & set(made.environment)
+    assert "hunter2" not in made.model_dump_json()
+    assert str(workspace.parent) not in "".join(made.environment.values())
+
+
+@pytest.mark.parametrize("uid", [0, 1234])
+def test_nobody_is_root_inside_or_outside(workspace, monkeypatch, uid):
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setattr(os, "getegid", lambda: uid)
+    identity = plan(workspace).identity
+    assert 0 not in identity.model_dump().values()
+    if uid:
+        assert set(identity.model_dump().values()) == {uid}
+
+
+def test_equal_plans_have_one_key(workspace):
+    assert plan(workspace).key == plan(workspace).key
+    assert plan(workspace).key != plan(workspace, CellSettings(workspace="ro")).key
