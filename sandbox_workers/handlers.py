@@ -13,9 +13,12 @@ import linecache
 import sys
 import threading
 import traceback
+import typing
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
+
+from sandbox_workers import wire
 
 _SCRIPT_NAME = "__toolcell_main__"
 
@@ -37,7 +40,9 @@ def prepare() -> None:
 def run(call: dict[str, Any]) -> Any:
     """Call the handler with its arguments; lets whatever the tool raises pass."""
     function = _find(call)
-    arguments = _typed(function, call["arguments"]) if call["typed"] else call["arguments"]
+    arguments: dict[str, Any] = call["arguments"]
+    if call["typed"]:
+        arguments |= _built(function, {name: arguments[name] for name in call["typed"]})
     value = function(**arguments)
     if inspect.iscoroutine(value):
         import asyncio  # only for tools that need it: 50 ms
@@ -73,13 +78,13 @@ def _load(module: str, file: str | None) -> Any:
     return loaded
 
 
-def _typed(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def _built(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """Build the objects (models, enums, dates) that the handler's annotations ask for."""
     from pydantic import TypeAdapter  # the tool's own dependency, imported in the cell only
 
-    hints = inspect.get_annotations(function, eval_str=True)
+    hints = typing.get_type_hints(function, include_extras=True)
     return {
-        name: TypeAdapter(hints.get(name, Any)).validate_python(value)
+        name: TypeAdapter(hints[name]).validate_json(wire.encode(value))
         for name, value in arguments.items()
     }
 

@@ -20,8 +20,9 @@ MAX_DEPTH = 64
 """Deepest nesting of arrays and objects in a document."""
 
 _LENGTH = 4
-# Strings are matched first, so that a bracket inside one does not count.
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# Strings are matched first, so that a bracket inside one does not count. The quantifiers
+# are possessive and the closing quote optional: no input makes the scan go back.
+_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -43,13 +44,13 @@ def encode(value: Any) -> bytes:
         raise WireError(f"not JSON: {error}") from None
 
 
-def decode(data: bytes | str) -> Any:
+def decode(data: bytes | str, max_depth: int = MAX_DEPTH) -> Any:
     """Parse strict JSON (RFC 8259, with the limits above); raises WireError."""
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
         raise WireError(f"not UTF-8 at byte {error.start}") from None
-    _check_depth(text)
+    _check_depth(text, max_depth)
     try:
         value = json.loads(
             text,
@@ -112,16 +113,16 @@ class FrameReader:
             raise WireError(f"the stream ended inside a frame, after {len(self._buffer)} bytes")
 
 
-def _check_depth(text: str) -> None:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+def _check_depth(text: str, limit: int) -> None:
+    if text.count("[") + text.count("{") <= limit:
         return
     depth = 0
     for match in _STRUCTURE.finditer(text):
         mark = match.group()
         if mark in "[{":
             depth += 1
-            if depth > MAX_DEPTH:
-                raise WireError(f"nested deeper than {MAX_DEPTH} levels")
+            if depth > limit:
+                raise WireError(f"nested deeper than {limit} levels")
         elif mark in "]}":
             depth -= 1
 

@@ -25,10 +25,10 @@ def read_file(path: str, start_line: int = 1, end_line: int | None = None) -> st
     place = _existing_file(path)
     if start_line == 1 and end_line is None:
         return _text(place, path)
-    lines = _text(place, path).splitlines(keepends=True)
+    lines = _lines(_text(place, path))
     if start_line > len(lines):
         raise ToolError(f"{path} has {len(lines)} lines; line {start_line} is past its end")
-    return "".join(lines[start_line - 1 : end_line])
+    return "\n".join(lines[start_line - 1 : end_line]) + "\n"
 
 
 def list_files(path: str = ".", glob: str = "*", limit: int = 1000) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def list_files(path: str = ".", glob: str = "*", limit: int = 1000) -> dict[str,
             total += 1
             if len(names) < limit:
                 names.append(name)
-    return {"files": names, "total": total, "left_out": total - len(names)}
+    return {"files": sorted(names), "total": total, "left_out": total - len(names)}
 
 
 def search_text(pattern: str, path: str = ".", glob: str = "*", limit: int = 200) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def search_text(pattern: str, path: str = ".", glob: str = "*", limit: int = 200
         ) from None
     place = _inside(path)
     _must_exist(place, path)
-    files = [place] if place.is_file() else _walk(place)
+    files = _walk(place) if place.is_dir() else [_existing_file(path)]
     matches: list[dict[str, Any]] = []
     total = searched = 0
     for file in files:
@@ -67,7 +67,7 @@ def search_text(pattern: str, path: str = ".", glob: str = "*", limit: int = 200
         if data is None:
             continue
         searched += 1
-        for number, line in enumerate(data.splitlines(), 1):
+        for number, line in enumerate(_lines(data), 1):
             if expression.search(line):
                 total += 1
                 if len(matches) < limit:
@@ -83,12 +83,12 @@ def search_text(pattern: str, path: str = ".", glob: str = "*", limit: int = 200
 def write_file(path: str, content: str) -> str:
     """Write a whole file, replacing what was there; the directory has to exist."""
     place = _inside(path)
-    if place.is_dir():
-        raise ToolError(f"{path} is a directory, not a file")
-    if not place.parent.is_dir():
-        raise ToolError(f"{path}: its directory does not exist", "create the directory first")
     data = content.encode()
     try:
+        if place.is_dir():
+            raise ToolError(f"{path} is a directory, not a file")
+        if not place.parent.is_dir():
+            raise ToolError(f"{path}: its directory does not exist", "create the directory first")
         place.write_bytes(data)
     except OSError as error:
         raise _refused(path, error) from None
@@ -154,6 +154,12 @@ def _read_text_or_none(place: Path) -> str | None:
     except OSError:  # unreadable to this user, or gone since it was listed: not searchable
         return None
     return None if _is_binary(data) else data.decode(errors="replace")
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line feeds only, as editors and grep count lines."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def _is_binary(data: bytes) -> bool:

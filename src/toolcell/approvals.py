@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol
 
-from toolcell.errors import UnknownApprovalError
+from toolcell.errors import ToolcellError, UnknownApprovalError
 from toolcell.model import ApprovalRequest, PolicyDecision, PreparedToolCall, ToolCall
 
 Clock = Callable[[], datetime]
@@ -79,6 +79,8 @@ class PendingApprovals:
             expires_at=now + self._lifetime,
         )
         with self._lock:
+            if request.approval_id in self._entries:
+                raise ToolcellError("the system's random numbers repeat; no approval was made")
             self._entries[request.approval_id] = _Entry(request)
         return request
 

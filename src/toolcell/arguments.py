@@ -8,12 +8,17 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
 
 from sandbox_workers import wire
+from toolcell.errors import RegistrationError
 from toolcell.model import ToolDefinition, canonical_json
 
 _SHOWN = 60
+_MESSAGE = 300
+# The frame that carries a call to its cell nests them some levels deeper.
+_DEPTH = wire.MAX_DEPTH - 4
 _PROBLEMS = 20
 
 _EXPECTED = {
@@ -58,14 +63,31 @@ def validate(definition: ToolDefinition, raw: dict[str, Any] | str) -> dict[str,
         )
     except ValidationError as error:
         known = list(definition.spec.input_schema.get("properties", {}))
-        raise InvalidArguments(_problems(error, known)) from None
-    return model.model_dump(mode="json", by_alias=True)
+        raise InvalidArguments(_problems(error, value, known)) from None
+    return _canonical(definition, model, value)
+
+
+def _canonical(
+    definition: ToolDefinition, model: BaseModel, sent: dict[str, Any]
+) -> dict[str, Any]:
+    """Fill in the defaults. Values stay JSON: as validated, or where the cell builds an object
+    of one, as sent, because an object's own idea of its JSON may be another.
+    """
+    canonical = {}
+    for field, info in type(model).model_fields.items():
+        name = str(info.alias or field)
+        if name in sent and name in definition.typed:
+            canonical[name] = sent[name]
+        else:
+            canonical[name] = to_jsonable_python(getattr(model, field))
+    return canonical
 
 
 def _decode(raw: dict[str, Any] | str) -> dict[str, Any]:
     """Bring either form to one strict JSON object: a dict may hold what JSON cannot."""
     try:
-        value = wire.decode(raw if isinstance(raw, str) else wire.encode(raw))
+        text = raw if isinstance(raw, str) else wire.encode(raw)
+        value = wire.decode(text, _DEPTH)
     except wire.WireError as error:
         what = str(error).removeprefix("not JSON: ")
         raise InvalidArguments([f"the arguments are not valid JSON: {what}"]) from None
@@ -76,7 +98,7 @@ def _decode(raw: dict[str, Any] | str) -> dict[str, Any]:
 
 def _by_schema(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
     problems = [
-        f"{_path(error.instance_path)}: {error.message}"
+        f"{_path(error.instance_path)}: {_clip(error.message, _MESSAGE)}"
         for error in _validator(canonical_json(schema)).iter_errors(value)
     ]
     if problems:
@@ -84,25 +106,60 @@ def _by_schema(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def check_schema(definition: ToolDefinition) -> None:
+    """Raise RegistrationError where a tool's own input schema cannot be used."""
+    if definition.arguments_model is None:
+        _validator(canonical_json(definition.spec.input_schema))
+
+
 @lru_cache(maxsize=1024)
 def _validator(schema: str) -> Any:
     import jsonschema_rs  # only tools with a schema of their own need it
 
-    # Offline: a remote $ref is an error, not a request. The regex engine is the linear one.
-    return jsonschema_rs.validator_for(
-        json.loads(schema), offline=True, pattern_options=jsonschema_rs.RegexOptions()
-    )
+    try:
+        # Offline: a remote $ref is an error, not a request. The regex engine is the linear one.
+        return jsonschema_rs.validator_for(
+            json.loads(schema), offline=True, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+        what = _clip(str(error).splitlines()[0], _MESSAGE)
+        raise RegistrationError(f"a tool's input schema cannot be used: {what}") from None
 
 
-def _problems(error: ValidationError, known: list[str]) -> list[str]:
+def _problems(error: ValidationError, sent: dict[str, Any], known: list[str]) -> list[str]:
     problems: dict[str, None] = {}
+    expected: dict[str, list[str]] = {}
     for item in error.errors(include_url=False, include_context=True):
-        problems.setdefault(_problem(item, known))
+        path = _path(_sent(item["loc"], sent))
+        if item["type"] in _EXPECTED:
+            # One value, tried as each member of a union: one problem.
+            expected.setdefault(path, []).append(_EXPECTED[item["type"]])
+            got = f"got {_show(item['input'])}"
+            one = f"{path}: expected {' or '.join(dict.fromkeys(expected[path]))}, {got}"
+            problems = {text: None for text in problems if not text.startswith(f"{path}: expected")}
+            problems[one] = None
+        else:
+            problems[_problem(item, path, known)] = None
     return _cap(list(problems))
 
 
-def _problem(item: Any, known: list[str]) -> str:
-    kind, path = item["type"], _path(item["loc"])
+def _sent(loc: tuple[int | str, ...], value: Any) -> list[int | str]:
+    """The part of a location that is a path in what was sent: pydantic adds names of types."""
+    path: list[int | str] = []
+    for part in loc:
+        inside = (isinstance(value, dict) and part in value) or (
+            isinstance(value, list) and isinstance(part, int) and part < len(value)
+        )
+        if inside:
+            value = value[part]
+            path.append(part)
+        elif part is loc[-1] and isinstance(value, dict):
+            path.append(part)  # a field that is missing
+    return path
+
+
+def _problem(item: Any, path: str, known: list[str]) -> str:
+    kind = item["type"]
     if kind == "missing":
         return f"{path}: is required"
     if kind == "extra_forbidden":
@@ -111,8 +168,6 @@ def _problem(item: Any, known: list[str]) -> str:
             f"; the tool takes {takes}" if len(item["loc"]) == 1 else ""
         )
     got = f"got {_show(item['input'])}"
-    if kind in _EXPECTED:
-        return f"{path}: expected {_EXPECTED[kind]}, {got}"
     if kind in ("literal_error", "enum"):
         return f"{path}: expected {item['ctx']['expected']}, {got}"
     message = item["msg"]
@@ -122,13 +177,17 @@ def _problem(item: Any, known: list[str]) -> str:
 def _path(loc: Any) -> str:
     text = ""
     for part in loc:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+        name = part if isinstance(part, int) else _clip(str(part), _SHOWN)
+        text += f"[{name}]" if isinstance(part, int) else f".{name}" if text else str(name)
     return f"`{text}`" if text else "the arguments"
 
 
 def _show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+    return _clip(json.dumps(value, ensure_ascii=False, default=str), _SHOWN)
+
+
+def _clip(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
 def _cap(problems: list[str]) -> list[str]:

@@ -57,6 +57,7 @@ class JsonlSink:
         """Open or create the file; raises OSError."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._fd = os.open(path, flags, 0o600)
+        os.fchmod(self._fd, 0o600)  # it may have been there, open to others
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:

@@ -97,7 +97,7 @@ def _anthropic_body(result: ToolResult) -> Message:
         "type": "tool_result",
         "tool_use_id": result.call_id,
         "content": result.for_llm(),
-        "is_error": not result.success,
+        "is_error": result.error is not None,
     }
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbox_workers import wire
-from toolcell.arguments import InvalidArguments, validate
+from toolcell.arguments import InvalidArguments, check_schema, validate
 from toolcell.cells.capabilities import capabilities, explain
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool
@@ -109,13 +109,16 @@ class ToolRuntime:
         `protected` files stay read-only inside the workspace. At most `max_running`
         calls run at once (four for each processor if not given), further ones wait, and
         past `max_waiting` they are rejected as overloaded. `output_budget` is how many
-        bytes of a stream a result shows.
+        bytes of a stream a result shows. Raises RegistrationError where a tool's own input
+        schema cannot be used.
         """
         if os.environ.get("TOOLCELL_CELL"):
             raise ToolcellError(
                 "this code runs inside a cell and tries to start another runtime; put the part "
                 'of the script that is not a tool below `if __name__ == "__main__":`'
             )
+        for definition in registry:
+            check_schema(definition)
         self.registry = registry
         self._workspace = Path(workspace) if workspace is not None else None
         self._protected = protected
@@ -177,7 +180,9 @@ class ToolRuntime:
         if cancellation.requested:
             return refused(grant.origin, _cancelled())
         if definition.isolation == "inline":
-            value, error = await run_inline(prepared, wall)
+            give_up = asyncio.Event()
+            with cancellation.ends(give_up.set):
+                value, error = await run_inline(prepared, wall, give_up)
             return from_inline(grant.origin, value, error, ENFORCEMENT, self._budget)
         loop = asyncio.get_running_loop()
         until = loop.time() + wall

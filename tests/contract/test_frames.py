@@ -10,15 +10,15 @@ HANDLER = HandlerRef(module="mine.tools", function="greet", root="/code", code=(
 DEFINITION = ToolDefinition(
     spec=ToolSpec(name="greet", description="Greet.", input_schema={"type": "object"}),
     handler=HANDLER,
-    typed=True,
+    typed=("times",),
 )
 CALL = PreparedToolCall.of(
     ToolCall(call_id="c1", name="greet"), DEFINITION, {"name": "Zoë", "times": 2}
 )
 
 REQUEST = (
-    b'\x00\x00\x00\xae{"type":"call","module":"mine.tools","file":null,"function":"greet",'
-    b'"import_path":["/code"],"arguments":{"name":"Zo\xc3\xab","times":2},"typed":true,'
+    b'\x00\x00\x00\xb3{"type":"call","module":"mine.tools","file":null,"function":"greet",'
+    b'"import_path":["/code"],"arguments":{"name":"Zo\xc3\xab","times":2},"typed":["times"],'
     b'"answers":"value","stdin":null}'
 )
 READY = b'\x00\x00\x00\x10{"type":"ready"}'

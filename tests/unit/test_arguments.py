@@ -59,7 +59,7 @@ def test_defaults_are_filled_in_and_the_form_is_canonical():
         "loud": False,
         "shade": "red",
         "mode": "fast",
-        "corners": [{"x": 1, "open": None}],
+        "corners": [{"x": 1}],  # as sent: the cell builds the objects
     }
 
 
@@ -132,7 +132,7 @@ def test_a_long_value_is_shown_shortened():
         ('{"text": "a", "ratio": 1e999}', "out of range"),
         (r'{"text": "\ud800"}', "lone surrogate"),
         ('{"text": "\ud800"}', "lone surrogate"),
-        ("[" * 1000, "deeper than 64"),
+        ("[" * 1000, "deeper than 60"),
         ('["text"]', 'must be a JSON object, got ["text"]'),
         ("null", "must be a JSON object, got null"),
         ({"text": "\udfff"}, "lone surrogate"),

@@ -127,7 +127,7 @@ def test_the_request_names_the_handler_and_holds_the_canonical_arguments():
         "function": "greet",
         "import_path": [handler.root],
         "arguments": {"name": "Ada", "times": 1},
-        "typed": False,
+        "typed": [],
         "answers": "value",
         "stdin": "some input",
     }

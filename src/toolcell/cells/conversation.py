@@ -75,7 +75,7 @@ class Conversation:
                 "function": handler.function,
                 "import_path": [handler.root] if handler.root else [],
                 "arguments": prepared.arguments,
-                "typed": prepared.definition.typed,
+                "typed": list(prepared.definition.typed),
                 "answers": prepared.definition.answers,
                 "stdin": stdin,
             }

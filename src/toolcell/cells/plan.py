@@ -82,8 +82,9 @@ def make_plan(
     identity = _identity()
     files = _files(identity)
     lent = [path for path in code if place is None or not Path(path).is_relative_to(place)]
-    mounts = _mounts(settings, place, [*lent, *protected, *_controller_code(place)])
-    links = dict(_LINKS)
+    kept = [path for path in protected if _is_kept(path, place)]
+    mounts = _mounts(settings, place, [*lent, *kept, *_controller_code(place)])
+    links = {path: target for path, target in _LINKS.items() if not _is_above(path, mounts)}
     for path in _SYSTEM:
         if Path(path).is_symlink():
             links[path] = str(Path(path).readlink())
@@ -128,7 +129,7 @@ def resolve_workspace(workspace: Path | None) -> Path:
         raise WorkspaceError(f"the workspace {workspace} is not a directory")
     reserved = ["/", "/proc", "/dev", "/sys", "/etc", "/tmp", *_SYSTEM]  # noqa: S108
     home = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111  # Path.home() raises without one
-    if str(place) in reserved or place == home:
+    if str(place) in reserved or home.is_relative_to(place):
         raise WorkspaceError(
             f"{place} as a workspace would lend a tool far more than one project; "
             "use a directory below it"
@@ -183,7 +184,7 @@ def _mounts(settings: CellSettings, workspace: Path | None, read_only: list[str]
             source=str(workspace), target=str(workspace), writable=writable, owned=True
         )
     for path in [*_interpreter(), *map(str, _own_code()), *settings.read, *read_only]:
-        place = Path(path).expanduser().resolve()
+        place = Path(os.path.expanduser(path)).resolve()  # noqa: PTH111  # as below
         if not place.exists():
             raise CellRefused(
                 f"{path} is to be lent to the cell and does not exist",
@@ -194,6 +195,28 @@ def _mounts(settings: CellSettings, workspace: Path | None, read_only: list[str]
                 mounts.setdefault(pin, Mount(source=pin, target=pin, writable=True, owned=True))
             mounts[str(place)] = Mount(source=str(place), target=str(place), owned=True)
     return list(mounts.values())
+
+
+def _is_kept(path: str, workspace: Path | None) -> bool:
+    """Whether a protected file lies in the workspace; outside, the cell does not see it at all.
+
+    A path that goes through a link inside the workspace is refused: a tool could replace
+    the link, and the controller would read another file at its next start.
+    """
+    if workspace is None:
+        return False
+    place = Path(path).absolute()
+    for part in (place, *place.parents):
+        if part.is_symlink() and part.parent.resolve().is_relative_to(workspace):
+            raise CellRefused(
+                f"{path} goes through the link {part} in the workspace, which a tool could replace",
+                "name the file itself, or keep it outside the workspace",
+            )
+    return place.resolve().is_relative_to(workspace)
+
+
+def _is_above(path: str, mounts: list[Mount]) -> bool:
+    return any(Path(mount.target).is_relative_to(path) for mount in mounts)
 
 
 def _is_read_only(mounts: dict[str, Mount], place: Path) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from toolcell.model.base import SCHEMA_VERSION, Bytes, Frozen, Seconds
+from toolcell.model.base import SCHEMA_VERSION, Bytes, Count, Frozen, Seconds
 from toolcell.model.tools import digest_of
 
 
@@ -36,9 +36,9 @@ class Limits(Frozen):
     grace: Annotated[Seconds, Field(ge=0, le=30)] = 0.0
     cpu: Annotated[Seconds, Field(ge=1)] = 60.0
     memory: Annotated[Bytes, Field(ge=16 * 1024**2)] = 1024**3
-    processes: Annotated[int, Field(ge=1)] = 256
-    open_files: Annotated[int, Field(ge=16)] = 1024
-    file_size: Annotated[Bytes, Field(ge=0)] = 1024**3
+    processes: Annotated[Count, Field(ge=1)] = 256
+    open_files: Annotated[Count, Field(ge=16)] = 1024
+    file_size: Bytes = 1024**3
     scratch: Annotated[Bytes, Field(ge=64 * 1024)] = 256 * 1024**2
     output: Annotated[Bytes, Field(ge=1024)] = 8 * 1024**3
 
@@ -54,6 +54,11 @@ class Limits(Frozen):
         }
 
 
+# What execve(2) and open(2) can be given.
+WithoutNul = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
 class CellSettings(Frozen):
     """The policy's [cell] table.
 
@@ -64,8 +69,8 @@ class CellSettings(Frozen):
 
     workspace: Literal["rw", "ro", "none"] = "rw"
     network: Literal["none", "host"] = "none"
-    read: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict)
+    read: tuple[WithoutNul, ...] = ()
+    env: dict[VariableName, WithoutNul] = Field(default_factory=dict)
     require: tuple[Guarantee, ...] = (
         Guarantee.FILESYSTEM,
         Guarantee.NETWORK,

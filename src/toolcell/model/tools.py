@@ -71,10 +71,12 @@ class ToolDefinition(Frozen):
     how the outcome is told: by the returned `value`, or by the process's `exit` code.
     `retries` (further tries after a passing fault) takes effect only where `idempotent`
     says that a second run does no harm. `arguments_model` validates calls; without one
-    the spec's input schema does. `function` is set for inline tools only.
+    the spec's input schema does. `typed` names the parameters whose annotation asks for an
+    object rather than JSON's own types, which the cell builds. `function` is set for inline
+    tools only.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     spec: ToolSpec
     handler: HandlerRef
@@ -83,7 +85,7 @@ class ToolDefinition(Frozen):
     retries: Annotated[int, Field(ge=0, le=10)] = 0
     idempotent: bool = False
     answers: Literal["value", "exit"] = "value"
-    typed: bool = False
+    typed: tuple[str, ...] = ()
     arguments_model: type[BaseModel] | None = Field(default=None, exclude=True, repr=False)
     function: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
 

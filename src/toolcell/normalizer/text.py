@@ -24,7 +24,8 @@ def without_split_start(data: bytes) -> bytes:
     for start in range(min(4, len(data))):
         if not _continues(data[start]):
             return data[start:]
-    return data
+    # Four in a row are no character of UTF-8; fewer are the rest of one.
+    return data if len(data) >= 4 else b""
 
 
 def without_split_end(data: bytes) -> bytes:

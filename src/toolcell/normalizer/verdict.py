@@ -25,8 +25,8 @@ def judge(report: Report, definition: ToolDefinition, limits: Limits, wall: floa
     error = (
         _never_ran(report)
         or _ended_by_us(report, limits, wall)
-        or _bad_reply(report)
         or _ended_by_signal(report, name, limits)
+        or _bad_reply(report)
         or _by_answer(report, definition)
     )
     return Verdict(error, code, name)

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from toolcell.errors import PolicyError
 from toolcell.model import Action, CellSettings, Limits, PolicyDecision, digest_of
@@ -16,13 +17,21 @@ _STRICTEST_FIRST = (Action.DENY, Action.ASK, Action.ALLOW)
 _WILD = frozenset("*?[")
 
 
+def _contradiction(where: str, words: str) -> PydanticCustomError:
+    """An error of the whole policy that still knows which key of a file to point at."""
+    return PydanticCustomError("contradiction", "{words}", {"words": words, "where": where})
+
+
 def _with_reasons(value: Any) -> Any:
     """Take ["name", ...] as well as {name = "reason"}; a name in a list has no reason yet."""
     if isinstance(value, dict):
         return value
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ValueError('expected a list of tool names, or a table of name = "reason"')
-    return dict.fromkeys(value, "")
+    names = list(value)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("expected tool names, each a string")
+    return dict.fromkeys(names, "")
 
 
 Patterns = Annotated[dict[str, str], BeforeValidator(_with_reasons)]
@@ -50,10 +59,14 @@ class ToolPolicy(Frozen):
         for first, second in combinations(_STRICTEST_FIRST, 2):
             both = sorted(set(self._patterns(first)) & set(self._patterns(second)))
             if both:
-                raise ValueError(f"{both[0]!r} stands in both `{second}` and `{first}`; keep one")
+                raise _contradiction(
+                    f"tools.{first}.{both[0]}",
+                    f"{both[0]!r} stands in both `{second}` and `{first}`; keep one",
+                )
         if self.cell.network == "host" and "network" in self.cell.require:
-            raise ValueError(
-                'network = "host" contradicts require = [... "network" ...]; remove one'
+            raise _contradiction(
+                "cell.network",
+                'network = "host" contradicts require = [... "network" ...]; remove one',
             )
         return self
 

@@ -17,9 +17,9 @@ wall = "30s"
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from toolcell.errors import PolicyError
 from toolcell.model import CellSettings, Limits
@@ -38,8 +38,14 @@ class _Tools(Frozen):
     deny: Patterns = Field(default_factory=dict)
 
 
+def _is_one(value: Any) -> Any:
+    if type(value) is not int or value != 1:  # true would pass for 1
+        raise ValueError(f"this toolcell reads version 1, got {value!r}")
+    return value
+
+
 class _PolicyFile(Frozen):
-    version: Literal[1]
+    version: Annotated[int, BeforeValidator(_is_one)]
     default: Literal["deny", "ask"] = "deny"
     tools: _Tools = _Tools()
     cell: CellSettings = CellSettings()
@@ -76,7 +82,7 @@ def parse_policy(text: str, source: str) -> ToolPolicy:
     """Read a policy from TOML text; `source` names it in errors. Raises PolicyError."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also numbers of too many digits
         raise PolicyError(f"{source}: not TOML: {error}") from None
     try:
         parsed = _PolicyFile.model_validate(document)
@@ -98,6 +104,8 @@ def _explain(error: ValidationError, text: str, source: str) -> str:
     lines = []
     for item in error.errors(include_url=False):
         path = [str(part) for part in item["loc"]]
+        if item["type"] == "contradiction":
+            path = item["ctx"]["where"].split(".", 2)
         where = f"{source}:{_line_of(text, path)}" if path else source
         lines.append(f"{where}: {_problem(item, path)}")
     return "\n".join(lines)
@@ -109,6 +117,8 @@ def _problem(item: Any, path: list[str]) -> str:
         return f"unknown key `{key}`"
     if item["type"] == "missing":
         return f"`{key}` is missing" + (" (write version = 1)" if key == "version" else "")
+    if item["type"] == "contradiction":
+        return str(item["msg"])
     message = item["msg"].removeprefix("Value error, ")
     return f"`{key}`: {message}" if key else message
 

@@ -41,11 +41,11 @@ class ToolRegistry:
     @classmethod
     def from_module(cls, module: ModuleType) -> "ToolRegistry":
         """Collect what a module declares with `@tool`; raises RegistrationError if nothing."""
-        functions = [
+        functions = dict.fromkeys(
             value
             for value in vars(module).values()
             if inspect.isfunction(value) and hasattr(value, "__toolcell__")
-        ]
+        )
         if not functions:
             raise RegistrationError(
                 f"{module.__name__} declares no tool; put @tool above its functions"

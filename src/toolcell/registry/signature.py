@@ -7,37 +7,46 @@ import typing
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import annotated_types
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    PydanticSchemaGenerationError,
     PydanticUserError,
     TypeAdapter,
     ValidationError,
     create_model,
 )
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
 from toolcell.declare import Declaration
 from toolcell.errors import RegistrationError
-from toolcell.model import HandlerRef, ToolAnnotations, ToolDefinition, ToolSpec
+from toolcell.model import HandlerRef, ToolAnnotations, ToolDefinition, ToolSpec, canonical_json
 from toolcell.registry.origin import locate
 
 _NATIVE = {str, int, float, bool, type(None), Any, dict, list}
-_SECTION = re.compile(r"^(args|arguments|parameters|params)\s*:?\s*$", re.IGNORECASE)
-_ITEM = re.compile(r"^\s*(?::param\s+)?\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
-_OTHER_SECTION = re.compile(r"^(returns?|raises|yields?|examples?|notes?)\s*:?\s*$", re.IGNORECASE)
+_ARGUMENTS = ("args", "arguments", "parameters", "params")
+_SECTION = re.compile(
+    r"^(args|arguments|parameters|params|returns?|raises|yields?|examples?|notes?)\s*:?\s*$",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"^\s*-{3,}\s*$")
+_SPHINX = re.compile(r"^\s*:param\s+(?:[^:]+\s)?\*{0,2}(\w+)\s*:\s*(.*)$")
+_ITEM = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 
 
 def define(function: Callable[..., Any]) -> ToolDefinition:
     """Make a tool of a typed function; raises RegistrationError where that cannot work."""
     declared: Declaration = getattr(function, "__toolcell__", Declaration())
-    name = declared.name or str(getattr(function, "__name__", ""))
+    inline = declared.isolation == "inline"
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        raise RegistrationError(f"{function!r} is not a function; write one that calls it")
+    handler = _inline_ref(function) if inline else locate(function)
+    name = declared.name or function.__name__
     summary, parameter_words = _docstring(function)
     hints = _hints(function)
     model = arguments_model(function, hints, parameter_words)
-    inline = declared.isolation == "inline"
     try:
         return ToolDefinition(
             spec=ToolSpec(
@@ -51,12 +60,14 @@ def define(function: Callable[..., Any]) -> ToolDefinition:
                     idempotent=declared.idempotent or None,
                 ),
             ),
-            handler=_inline_ref(function) if inline else locate(function),
+            handler=handler,
             isolation=declared.isolation,
             timeout=declared.timeout,
             retries=declared.retries,
             idempotent=declared.idempotent,
-            typed=not all(_is_native(hint) for key, hint in hints.items() if key != "return"),
+            typed=tuple(
+                name for name, hint in hints.items() if name != "return" and not _is_native(hint)
+            ),
             arguments_model=model,
             function=function if inline else None,
         )
@@ -78,21 +89,26 @@ def arguments_model(
     fields: dict[str, Any] = {}
     for position, parameter in enumerate(inspect.signature(function).parameters.values()):
         _check_parameter(function, parameter)
-        hint = hints.get(parameter.name, Any)
-        default = ... if parameter.default is parameter.empty else parameter.default
+        hint, default, description = _field(hints.get(parameter.name, Any), parameter.default)
         _check_default(function, parameter.name, hint, default)
         # The alias carries the name: parameters may be called `schema` or `_x`, fields may not.
-        info = Field(default, alias=parameter.name, description=words.get(parameter.name))
+        info = Field(
+            default,
+            alias=parameter.name,
+            description=words.get(parameter.name) or description,
+        )
         fields[f"argument_{position}"] = (hint, info)
     try:
-        return create_model(
+        model = create_model(
             f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields
         )
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
+        schema_of(model)
+    except PydanticUserError as error:  # also what has no JSON Schema, such as a callable
         raise RegistrationError(
             f"{function.__name__}: a parameter's type cannot be written in JSON "
             f"({str(error).splitlines()[0]}); use JSON's types, enums, dataclasses or models"
         ) from None
+    return model
 
 
 def _inline_ref(function: Callable[..., Any]) -> HandlerRef:
@@ -125,30 +141,53 @@ def _check_parameter(function: Callable[..., Any], parameter: inspect.Parameter)
         )
 
 
+def _field(hint: Any, default: Any) -> tuple[Any, Any, str | None]:
+    """Take `x: int = 5` and `x: int = Field(5, ge=1)` alike: annotation, default, description."""
+    if default is inspect.Parameter.empty:
+        return hint, ..., None
+    if not isinstance(default, FieldInfo):
+        return hint, default, None
+    for constraint in default.metadata:
+        hint = Annotated[hint, constraint]
+    value = default.get_default(call_default_factory=True)
+    return hint, ... if value is PydanticUndefined else value, default.description
+
+
 def _check_default(function: Callable[..., Any], name: str, hint: Any, default: Any) -> None:
-    if default is ... or isinstance(default, FieldInfo):
+    if default is ...:
         return
     try:
-        TypeAdapter(hint).validate_python(default)
-    except ValidationError:
+        adapter = TypeAdapter(hint)
+        adapter.validate_python(default)
+        adapter.validate_json(canonical_json(to_jsonable_python(default)))
+    except PydanticUserError:
+        return  # the whole model is refused for this annotation, in words of its own
+    except (PydanticSerializationError, ValueError):
         raise RegistrationError(
             f"{function.__name__}: the default of `{name}`, {default!r}, does not fit its "
-            "annotation; widen the annotation (such as `| None`) or change the default"
+            "annotation or JSON; widen the annotation (such as `| None`) or change the default"
         ) from None
-    except (PydanticSchemaGenerationError, PydanticUserError):
-        return  # the whole model is refused for this annotation, in words of its own
 
 
 def _is_native(hint: Any) -> bool:
     """Whether JSON's own value is what the handler expects, so that nothing needs building."""
     origin = get_origin(hint)
     if origin is Annotated:
-        return _is_native(get_args(hint)[0])
+        # What else stands there may change the value, such as by stripping spaces.
+        return _is_native(get_args(hint)[0]) and not _changes(get_args(hint)[1:])
     if origin is Literal:
         return all(isinstance(value, str | int | bool | None) for value in get_args(hint))
-    if origin in (Union, types.UnionType, list, dict):
+    if origin is dict:
+        return get_args(hint)[0] is str and _is_native(get_args(hint)[1])
+    if origin in (Union, types.UnionType, list):
         return all(_is_native(argument) for argument in get_args(hint))
     return hint in _NATIVE
+
+
+def _changes(metadata: tuple[Any, ...]) -> bool:
+    return any(
+        not isinstance(item, FieldInfo | str | annotated_types.BaseMetadata) for item in metadata
+    )
 
 
 def _output_schema(hint: Any) -> dict[str, Any] | None:
@@ -160,7 +199,10 @@ def _output_schema(hint: Any) -> dict[str, Any] | None:
     )
     if not structured:
         return None
-    schema = TypeAdapter(hint).json_schema(mode="serialization")
+    try:
+        schema = TypeAdapter(hint).json_schema(mode="serialization")
+    except PydanticUserError:
+        return None  # nothing can be promised of what is returned; it may still be JSON
     _tidy(schema)
     return schema
 
@@ -176,35 +218,42 @@ def _tidy(node: Any) -> None:
     if node.get("type") == "object" and "properties" in node:
         node.setdefault("additionalProperties", False)
     for key, value in node.items():
+        if key in ("default", "const", "enum", "examples"):
+            continue  # data, whatever its keys are called
         # Below `properties` and `$defs` the keys are names, and `title` may be one of them.
         for item in value.values() if key in ("properties", "$defs") else [value]:
             _tidy(item)
 
 
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Split a docstring into the text before its argument list, and words by argument."""
-    text = inspect.getdoc(function) or ""
+    """Split a docstring into the text before its sections, and words by argument.
+
+    Takes the forms of Google (`x: words`), NumPy (`x : type`, words below) and Sphinx
+    (`:param x: words`).
+    """
     summary: list[str] = []
     words: dict[str, str] = {}
-    inside, current = False, ""
-    for line in text.splitlines():
-        item = _ITEM.match(line)
-        if _SECTION.match(line):
-            inside = True
-        elif inside and line.strip() and not line.startswith((" ", "\t")):
-            inside = False
-        if line.startswith(":param") and item:
-            words[item.group(1)] = item.group(2).strip()
-        elif inside and item:
-            current = item.group(1)
-            words[current] = item.group(2).strip()
-        elif inside and current and line.strip():
-            words[current] += " " + line.strip()
-        elif not inside and not _OTHER_SECTION.match(line):
+    section = current = before = ""
+    for line in (inspect.getdoc(function) or "").splitlines():
+        text = line.strip()
+        if heading := _SECTION.match(line):
+            section, current = heading.group(1).lower(), ""
+        elif item := _SPHINX.match(line):
+            words[item.group(1)] = item.group(2)
+        elif not section:
             summary.append(line)
-        elif not inside:
-            break
+        elif section in _ARGUMENTS and not _RULE.match(line):
+            item = _ITEM.match(line)
+            if item and (current == "" or _indent(line) <= _indent(before)):
+                current, before = item.group(1), line
+                words[current] = "" if " : " in line else item.group(2)
+            elif current and text:
+                words[current] = f"{words[current]} {text}".strip()
     return "\n".join(summary).strip(), words
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _explain(name: str, error: ValidationError) -> str:
