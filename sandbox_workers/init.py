@@ -15,6 +15,7 @@ import resource
 import signal
 import socket
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,13 +24,20 @@ from sandbox_workers import jail, libc, wire, worker
 _SIOCSIFFLAGS = 0x8914  # netdevice(7)
 _IFF_UP = 1
 
+_INODES = 65536
+_TERMINALS = "newinstance,ptmxmode=0666,max=128"
+# What the host was started with, and keys: nothing that a tool needs.
+_MASKED = ("/proc/cmdline", "/proc/config.gz", "/proc/keys", "/proc/key-users")
+
 
 def prepare(plan: dict[str, Any]) -> None:
     """Do once in the launcher what every cell would do again."""
     # Places under a per-cell tmpfs have to be mounted anew in each cell.
     covered = ("/tmp/", "/dev/shm/")  # noqa: S108  # mount points of the cell, not files
     plan["covered"] = [m["target"] for m in plan["mounts"] if m["target"].startswith(covered)]
-    jail.prepare()
+    plan["covered"].sort(key=lambda path: path.count("/"))
+    plan["masked"] = [path for path in _MASKED if os.path.exists(path)]  # noqa: PTH110
+    jail.prepare(plan)
     worker.prepare()
 
 
@@ -37,6 +45,8 @@ def main(plan: dict[str, Any], descriptors: list[int]) -> NoReturn:
     """Run one cell on its pipe ends: request, reply, stdout, stderr, status."""
     reply, status = descriptors[1], descriptors[4]
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # The interpreter's own handler would make SIGINT from inside end the cell.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         _make_private(plan)
         pid = os.fork()
@@ -49,9 +59,14 @@ def main(plan: dict[str, Any], descriptors: list[int]) -> NoReturn:
         os._exit(1)
     for fd in descriptors[:4]:
         os.close(fd)
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(-1, signal.SIGTERM))
+    signal.signal(signal.SIGTERM, _pass_on)
     os.write(status, wire.frame(_reap(pid)))
     os._exit(0)
+
+
+def _pass_on(number: int, _frame: Any) -> None:
+    with suppress(ProcessLookupError):  # nobody is left
+        os.kill(-1, number)
 
 
 def _make_private(plan: dict[str, Any]) -> None:
@@ -66,21 +81,32 @@ def _make_private(plan: dict[str, Any]) -> None:
 
 
 def _mount_private(plan: dict[str, Any]) -> None:
-    covered = [(path, libc.open_tree(path)) for path in plan["covered"]]
+    covered = [(path, _tree(path)) for path in plan["covered"]]
     flags = libc.MS_NOSUID | libc.MS_NODEV
     libc.mount("proc", "/proc", "proc", flags | libc.MS_NOEXEC)
-    size = f"size={plan['limits']['scratch']}"
-    libc.mount("tmpfs", "/tmp", "tmpfs", flags, f"{size},mode=1777")  # noqa: S108  # the cell's own
-    libc.mount("tmpfs", "/dev/shm", "tmpfs", flags, f"{size},mode=1777")  # noqa: S108
-    libc.mount("devpts", "/dev/pts", "devpts", libc.MS_NOSUID, "newinstance,ptmxmode=0666")
+    # Inodes are memory that `size` does not count.
+    options = f"size={plan['limits']['scratch']},nr_inodes={_INODES},mode=1777"
+    libc.mount("tmpfs", "/tmp", "tmpfs", flags, options)  # noqa: S108  # the cell's own
+    libc.mount("tmpfs", "/dev/shm", "tmpfs", flags, options)  # noqa: S108
+    libc.mount("devpts", "/dev/pts", "devpts", libc.MS_NOSUID, _TERMINALS)
+    for path in plan["masked"]:
+        libc.mount("/dev/null", path, "", libc.MS_BIND)
     for path, tree in covered:
         is_directory = os.path.isdir(f"/proc/self/fd/{tree}")  # noqa: PTH112  # hot path
         parent = path if is_directory else os.path.dirname(path)  # noqa: PTH120
         os.makedirs(parent, exist_ok=True)  # noqa: PTH103
-        if not is_directory:
+        if not (is_directory or os.path.lexists(path)):
             Path(path).touch()
         libc.move_mount(tree, path)
         os.close(tree)
+
+
+def _tree(path: str) -> int:
+    place = libc.open_path(path)
+    try:
+        return libc.open_tree(place, path)
+    finally:
+        os.close(place)
 
 
 def _loopback_up() -> None:
@@ -91,7 +117,7 @@ def _loopback_up() -> None:
 def _give_up_rights() -> None:
     libc.prctl(libc.PR_SET_DUMPABLE, 0)
     libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
-    jail.drop_capabilities()
+    libc.give_up_capabilities()
 
 
 def _reap(worker_pid: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ id-mapped mount, so that files made inside belong to its owner outside.
 """
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from sandbox_workers import libc
 
 # Directories that exist on every Linux; one is hidden for a moment below the new root.
 _STAGES = ("/tmp", "/mnt", "/run", "/srv")  # noqa: S108  # a mount point, no file is made there
+_EMPTY = "/run/empty"
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
@@ -86,14 +88,17 @@ def _stage() -> str:
 
 def _copy(mount: dict[str, Any], identity: dict[str, int], privileged: bool) -> Source:
     source = mount["source"]
-    is_directory = Path(source).is_dir()
-    tree = libc.open_tree(source)
+    # The plan's paths are resolved. One that leads through a link by now was changed since,
+    # and what it leads to is not what was to be lent.
+    place = libc.open_path(source)
+    owner = os.fstat(place)
+    tree = libc.open_tree(place, source)
+    os.close(place)
     attributes = libc.MOUNT_ATTR_NOSUID | libc.MOUNT_ATTR_NODEV
     if not mount["writable"]:
         attributes |= libc.MOUNT_ATTR_RDONLY
     libc.mount_setattr(tree, attributes)
     if privileged and mount["owned"]:
-        owner = Path(source).stat()
         try:
             _map_owner(tree, owner.st_uid, owner.st_gid, identity)
         except OSError as error:
@@ -105,11 +110,13 @@ def _copy(mount: dict[str, Any], identity: dict[str, int], privileged: bool) -> 
                     'writable; run as an ordinary user or set workspace = "ro"',
                     source,
                 ) from error
-    return Source(tree, mount["target"], is_directory)
+    return Source(tree, mount["target"], stat.S_ISDIR(owner.st_mode))
 
 
 def _copy_device(name: str) -> Source:
-    tree = libc.open_tree(f"/dev/{name}")
+    place = libc.open_path(f"/dev/{name}")
+    tree = libc.open_tree(place, f"/dev/{name}")
+    os.close(place)
     libc.mount_setattr(tree, libc.MOUNT_ATTR_NOSUID)
     return Source(tree, f"/dev/{name}", False)
 
@@ -207,9 +214,22 @@ def _build(stage: str, plan: dict[str, Any], sources: list[Source]) -> None:
             _make_file(place, "")
         libc.move_mount(source.tree, place)
         os.close(source.tree)
+    for path in plan["hidden"]:
+        _cover(stage, path)
     for path, target in plan["links"].items():
         _make_directory(str(Path(stage + path).parent))
         Path(stage + path).symlink_to(target)
+
+
+def _cover(stage: str, path: str) -> None:
+    """Put an empty read-only file over one that comes with what is lent."""
+    _make_file(stage + _EMPTY, "")
+    empty = libc.open_path(stage + _EMPTY)
+    tree = libc.open_tree(empty)
+    libc.mount_setattr(tree, libc.MOUNT_ATTR_RDONLY)
+    libc.move_mount(tree, stage + path)
+    os.close(tree)
+    os.close(empty)
 
 
 def _make_directory(path: str) -> None:

@@ -16,6 +16,9 @@ from typing import Any
 MAX_FRAME = 16 * 1024 * 1024
 """Largest body of a frame, in bytes."""
 
+MAX_REPLY = 8 * 1024 * 1024
+"""Largest body of a frame from a worker: the controller's event loop decodes it."""
+
 MAX_DEPTH = 64
 """Deepest nesting of arrays and objects in a document."""
 
@@ -68,11 +71,11 @@ def decode(data: bytes | str, max_depth: int = MAX_DEPTH) -> Any:
     return value
 
 
-def frame(value: Any) -> bytes:
-    """Encode a value as one frame; raises WireError if it is too large."""
+def frame(value: Any, limit: int = MAX_FRAME) -> bytes:
+    """Encode a value as one frame; raises WireError if its body is over `limit` bytes."""
     body = encode(value)
-    if len(body) > MAX_FRAME:
-        raise WireError(f"a frame of {len(body)} bytes, over the limit of {MAX_FRAME}")
+    if len(body) > limit:
+        raise WireError(f"a frame of {len(body)} bytes, over the limit of {limit}")
     return len(body).to_bytes(_LENGTH, "big") + body
 
 

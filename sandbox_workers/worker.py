@@ -14,6 +14,7 @@ reply pipe is closed before it runs.
 
 import io
 import os
+import signal
 import sys
 from typing import Any, NoReturn
 
@@ -43,6 +44,7 @@ def main(plan: dict[str, Any], descriptors: list[int]) -> NoReturn:
     except OSError as error:
         os.write(reply, wire.frame({"type": "failed", "stage": "worker", "message": str(error)}))
         os._exit(1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.write(reply, _READY)
     call = _read_call(request)
     if call is None:  # the cell was made ready and never used
@@ -105,7 +107,8 @@ def _answer_by_exit(call: dict[str, Any], reply: int) -> int:
 def _answer(call: dict[str, Any], reply: int) -> int:
     code = 0
     try:
-        message = wire.frame({"type": "reply", "value": handlers.plain(handlers.run(call))})
+        reply_frame = {"type": "reply", "value": handlers.plain(handlers.run(call))}
+        message = wire.frame(reply_frame, wire.MAX_REPLY)
     except SystemExit as error:
         return handlers.finish(handlers.exit_code(error))
     except wire.WireError as error:

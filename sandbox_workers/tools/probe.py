@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 _TIMEOUT = 2.0
-_PERSONALITY_QUERY = 0xFFFFFFFF
+_ADDR_NO_RANDOMIZE = 0x0040000
 
 
 def probe(targets: dict[str, Any]) -> dict[str, str | None]:
@@ -78,10 +78,10 @@ def _read_environment(targets: Mapping[str, Any]) -> str | None:
 
 def _use_system_calls(targets: Mapping[str, Any]) -> str | None:
     libc = ctypes.CDLL(None, use_errno=True)
-    # A call that no tool needs and that a system call filter would refuse.
-    if libc.personality(_PERSONALITY_QUERY) < 0:
+    # A call that any process may make, that few tools need, and that the filter refuses.
+    if libc.personality(_ADDR_NO_RANDOMIZE) < 0:
         return None
-    return "personality(2) answered: no system call filter is in force"
+    return "changed its personality(2): no system call filter is in force"
 
 
 def _leave_a_daemon(targets: Mapping[str, Any]) -> str | None:

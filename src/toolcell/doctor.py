@@ -55,7 +55,7 @@ _ATTEMPTS = {
         "leave_a_daemon": "leave a daemon behind",
     },
     Guarantee.SECRETS: {"read_environment": "read the controller's environment"},
-    Guarantee.SYSCALLS: {"use_system_calls": "use a system call that no tool needs"},
+    Guarantee.SYSCALLS: {"use_system_calls": "use a system call that tools do not need"},
 }
 _EXHAUST = {
     Guarantee.MEMORY: (256 * _MIB, "take four times the memory limit"),

@@ -34,6 +34,10 @@ class WorkspaceError(ToolcellError, ValueError):
     """The workspace cannot be lent to a cell; the message says why."""
 
 
+class ImportPathWarning(UserWarning):
+    """Tools may write in a directory that this program imports from."""
+
+
 class CellRefused(ToolcellError):  # noqa: N818  # a refusal, which becomes a result
     """A cell cannot be made: `cause` says what is missing, `remedy` what to do about it."""
 

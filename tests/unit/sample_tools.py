@@ -2,12 +2,16 @@
 
 import enum
 import functools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from toolcell.declare import tool
+
+NOTHING = object()
 
 
 class Unit(enum.Enum):
@@ -104,7 +108,25 @@ def positional(x: int, /) -> None: ...
 def bad_default(x: int = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013
 
 
+def default_of_no_type(x: Any = NOTHING) -> None: ...
+
+
+def default_of_infinity(x: float = math.inf) -> None: ...
+
+
+def default_of_nan(x: float = math.nan) -> None: ...
+
+
 def unknown_annotation(x: "Nowhere") -> None: ...  # noqa: F821
+
+
+def calls_back(x: Callable[[int], int]) -> None: ...
+
+
+class CallableObject:
+    """An object that can be called and is no function."""
+
+    def __call__(self, x: int) -> None: ...
 
 
 def unwritable(x: enum.EnumMeta) -> None: ...

@@ -1,11 +1,19 @@
 """Values that unit tests start from; each test changes what its claim is about."""
 
+from pathlib import Path
 from typing import Any
 
 from toolcell.arguments import validate
+from toolcell.cells.capabilities import Capabilities
+from toolcell.cells.plan import make_plan
 from toolcell.declare import tool
 from toolcell.model import (
+    CellSettings,
+    Guarantee,
     HandlerRef,
+    Limits,
+    Mount,
+    Plan,
     PolicyDecision,
     PreparedToolCall,
     ToolCall,
@@ -16,6 +24,7 @@ from toolcell.model import (
 from toolcell.registry import define
 
 ASK = PolicyDecision(action="ask", rule_id="ask:greet", reason="a person decides")
+HERE = Capabilities((6, 1), 7, dict.fromkeys(Guarantee, "a wall"))
 
 
 @tool
@@ -47,3 +56,24 @@ def result(**changes: Any) -> ToolResult:
     """Make a result that succeeded, but for the changes."""
     fields = {"call_id": "c1", "tool_name": "greet", "status": "succeeded", "success": True}
     return ToolResult.model_validate(fields | {"source": "cell"} | changes)
+
+
+def plan(
+    workspace: Path | None,
+    settings: CellSettings | None = None,
+    capabilities: Capabilities = HERE,
+    **rest: Any,
+) -> Plan:
+    """Plan a cell on a machine that has every wall."""
+    return make_plan(settings or CellSettings(), Limits(), workspace, capabilities, **rest)
+
+
+def mounts(made: Plan) -> dict[str, Mount]:
+    """The mounts of a plan by where the cell sees them."""
+    return {mount.target: mount for mount in made.mounts}
+
+
+def shown(made: Plan, place: Path) -> Mount | None:
+    """The mount through which a cell would see a place, if it sees it."""
+    found = mounts(made)
+    return next((found[str(p)] for p in (place, *place.parents) if str(p) in found), None)

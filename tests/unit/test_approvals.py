@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from toolcell.approvals import PendingApprovals
-from toolcell.errors import UnknownApprovalError
+from toolcell.errors import ToolcellError, UnknownApprovalError
 from toolcell.registry import define
 
 from .samples import ASK, greet, prepared
@@ -91,6 +91,14 @@ def test_an_approval_keeps_its_question_whatever_comes_after_it(store):
         ask(store, name=f"another {number}")
     assert store.get(first.approval_id) == first
     assert store.spend(first.approval_id) == "already_spent"
+
+
+def test_an_approval_is_never_overwritten(store, monkeypatch):
+    monkeypatch.setattr("secrets.token_urlsafe", lambda size: "same")
+    first = ask(store)
+    with pytest.raises(ToolcellError, match="random numbers repeat"):
+        ask(store, name="Bo")
+    assert store.get(first.approval_id) == first
 
 
 def test_pending_lists_what_can_still_be_answered_oldest_first(store, clock):

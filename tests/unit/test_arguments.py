@@ -6,9 +6,10 @@ from enum import Enum
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
-from toolcell.arguments import InvalidArguments, validate
+from toolcell.arguments import InvalidArguments, check_schema, validate
+from toolcell.errors import RegistrationError
 
 from .samples import inline, schema_tool
 
@@ -72,6 +73,34 @@ def test_canonical_arguments_validate_to_themselves():
     assert validate(PAINT, once) == once
 
 
+class Area(BaseModel):
+    """A model whose own JSON has more fields than it takes."""
+
+    width: int
+
+    @computed_field
+    @property
+    def doubled(self) -> int:
+        return 2 * self.width
+
+
+class Renamed(BaseModel):
+    """A model whose own JSON has another name for its field than it takes."""
+
+    x: int = Field(serialization_alias="y")
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent"), [(Area, {"width": 2}), (Renamed, {"x": 2}), (set[int], [8, 0])]
+)
+def test_an_argument_that_the_cell_builds_stays_as_it_was_sent(kind, sent):
+    def take(value: kind) -> None: ...
+
+    once = validate(inline(take), {"value": sent})
+    assert once == {"value": sent}
+    assert validate(inline(take), once) == once
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -114,6 +143,12 @@ def test_every_problem_is_named_at_once():
 def test_a_flood_of_problems_is_capped_and_counted():
     listed = problems({"text": "a", "corners": [1] * 500})
     assert listed[-1] == "and 480 more problems"
+
+
+def test_a_value_that_fits_no_member_of_a_union_is_one_problem_at_the_path_that_was_sent():
+    def take(x: int | str) -> None: ...
+
+    assert problems({"x": [1]}, inline(take)) == ["`x`: expected an integer or a string, got [1]"]
 
 
 def test_a_long_value_is_shown_shortened():
@@ -163,6 +198,33 @@ def test_a_tool_with_a_schema_of_its_own_is_checked_by_it():
     assert any("'m' was unexpected" in problem for problem in listed)
 
 
+@pytest.mark.parametrize(
+    ("definition", "arguments"),
+    [
+        (SCHEMA, {"n": "x" * 100_000}),
+        (SCHEMA, {"n": 1, "x" * 100_000: 1}),
+        (PAINT, {"text": "a", "x" * 100_000: 1}),
+    ],
+    ids=["value by schema", "key by schema", "key by annotation"],
+)
+def test_a_problem_never_repeats_a_whole_value_or_key(definition, arguments):
+    (problem,) = problems(arguments, definition)
+    assert len(problem) < 1000
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"$ref": "http://127.0.0.1:1/x.json"}, "cannot fetch"),
+        ({"type": "nonsense"}, '"nonsense" is not valid'),
+        ({"properties": {"a": {"pattern": "("}}}, 'is not a "regex"'),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_in_words(schema, words):
+    with pytest.raises(RegistrationError, match=f"input schema cannot be used: .*{words}"):
+        check_schema(schema_tool(schema))
+
+
 def test_a_pattern_that_would_backtrack_for_years_answers_at_once():
     (problem,) = problems({"n": 1, "s": "a" * 50_000 + "!"}, SCHEMA)
     assert problem.startswith("`s`: ")
@@ -172,7 +234,7 @@ def test_a_remote_reference_is_refused_and_never_fetched():
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         url = f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"
-        with pytest.raises(Exception, match=r"127\.0\.0\.1"):
+        with pytest.raises(RegistrationError, match=r"127\.0\.0\.1"):
             validate(schema_tool({"$ref": url}), {})
         with pytest.raises(BlockingIOError):  # nobody knocked
             server.accept()

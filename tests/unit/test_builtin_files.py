@@ -74,6 +74,14 @@ def test_lines_count_from_one_with_both_ends_included(start, end, text):
     assert read_file("a.txt", start, end) == text
 
 
+@pytest.mark.parametrize("mark", ["\f", "\x85", "\u2028"], ids=ascii)
+def test_lines_are_counted_as_editors_and_grep_count_them(workspace, mark):
+    (workspace / "marked").write_text(f"one{mark}still one\ntwo\n")
+    assert read_file("marked", 2, 2) == "two\n"
+    (found,) = search_text("two", "marked")["matches"]
+    assert (found["line"], found["text"]) == (2, "two")
+
+
 def test_lines_that_are_not_there_are_told():
     with pytest.raises(ToolError, match=r"a\.txt has 3 lines; line 4 is past its end"):
         read_file("a.txt", 4)
@@ -88,6 +96,13 @@ def test_text_that_is_not_utf8_is_read_with_replacement(workspace):
 
 def test_listing_passes_over_links_pipes_and_version_control():
     assert set(list_files()["files"]) == {"a.txt", "binary", "bom.txt", "empty", "src/main.py"}
+
+
+def test_files_are_listed_in_sorted_order(workspace):
+    (workspace / "src" / "z.txt").touch()
+    (workspace / "z.txt").touch()
+    names = list_files(glob="*.*")["files"]
+    assert names == ["a.txt", "bom.txt", "src/main.py", "src/z.txt", "z.txt"]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +151,7 @@ def test_a_search_with_many_matches_is_cut_and_counted(workspace):
         ("(", ".", "`pattern` is not a regular expression"),
         ("x", "none", "does not exist"),
         ("x", "../secret", "outside the workspace"),
+        ("x", "pipe", "not a regular file"),
     ],
 )
 def test_searching_says_clearly_what_went_wrong(pattern, path, words):
@@ -158,6 +174,7 @@ def test_a_file_is_written_whole_and_read_back():
         (".", "is a directory"),
         ("none/new.txt", "its directory does not exist"),
         ("a.txt/new.txt", "its directory does not exist"),
+        ("x" * 300, "too long"),
         *[(path, "is outside the workspace") for path in OUTSIDE],
     ],
 )

@@ -197,3 +197,20 @@ def test_a_policy_that_does_not_fit_the_tools_is_refused_at_once():
 
 async def test_cancelling_what_does_not_run_says_so():
     assert Bench(ALLOW).controller.cancel("nobody") is False
+
+
+async def test_cancelling_an_inline_call_says_so_and_ends_the_wait_for_it():
+    started = asyncio.Event()
+
+    async def hold() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    registry = ToolRegistry([define(tool(isolation="inline")(hold))])
+    controller = ToolController(registry, ToolPolicy(allow=["hold"]), spare_cells=0)
+    running = asyncio.create_task(controller.handle(ToolCall(call_id="1", name="hold")))
+    await started.wait()
+    assert controller.cancel("1") is True
+    result = await running
+    assert (result.status, result.error.category) == ("cancelled", Category.CANCELLED)
+    assert "may still be running" in result.error.message

@@ -1,14 +1,16 @@
 """Claims of `toolcell.cells.conversation`: the table is all there is, a wrong turn a value."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 
 from sandbox_workers import wire
+from toolcell.arguments import InvalidArguments
 from toolcell.cells.conversation import ERROR_KINDS, Conversation, State
 from toolcell.registry import define
 
-from .samples import greet, prepared
+from .samples import greet, inline, prepared
 
 READY = {"type": "ready"}
 FAILED = {"type": "failed", "stage": "jail", "message": "no"}
@@ -138,3 +140,16 @@ def test_a_call_that_no_frame_holds_cannot_be_asked():
     call = prepared(define(greet), name="x" * wire.MAX_FRAME)
     with pytest.raises(wire.WireError, match="over the limit"):
         Conversation().ask(call, None)
+
+
+def test_every_call_that_validates_makes_a_frame_that_the_other_end_can_read():
+    def take(value: Any) -> None: ...
+
+    deepest: Any = 1
+    for _ in range(59):
+        deepest = [deepest]
+    reader = wire.FrameReader()
+    reader.feed(Conversation().ask(prepared(inline(take), value=deepest), None))
+    assert reader.next()["arguments"] == {"value": deepest}
+    with pytest.raises(InvalidArguments, match="deeper than 60"):
+        prepared(inline(take), value=[deepest])

@@ -37,6 +37,13 @@ def test_a_new_file_is_readable_by_its_owner_only(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_an_existing_file_that_others_could_read_is_closed_to_them(path):
+    path.touch()
+    path.chmod(0o644)
+    JsonlSink(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 def test_each_event_is_one_line_that_reads_back_whole(path):
     sink = JsonlSink(path)
     written = [event(1, reason="two\nlines"), event(2, reason="é\u2028", n=[1, None])]

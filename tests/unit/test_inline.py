@@ -1,11 +1,14 @@
 """Claims of `toolcell.inline`: trusted host code, an honest deadline, exceptions as results."""
 
 import asyncio
+import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
 import pytest
+from pydantic import SecretStr
 
 from toolcell.declare import ToolError
 from toolcell.inline import ENFORCEMENT, run_inline
@@ -57,6 +60,13 @@ async def test_the_function_gets_objects_and_its_value_becomes_json():
     assert (value, error) == ({"corner": {"x": 1}, "shade": "red", "pair": [1, 2]}, None)
 
 
+async def test_a_secret_reaches_the_function():
+    def log_in(password: SecretStr) -> bool:
+        return password.get_secret_value() == "hunter2"
+
+    assert await run(log_in, password="hunter2") == (True, None)
+
+
 async def test_a_function_that_blocks_does_not_hold_up_the_controller():
     release = threading.Event()
 
@@ -101,6 +111,30 @@ async def test_a_coroutine_is_cancelled_at_its_deadline():
     assert cancelled
 
 
+@pytest.mark.timeout(10)
+async def test_a_coroutine_that_ignores_its_cancellation_is_answered_at_its_deadline():
+    release, ended = asyncio.Event(), asyncio.Event()
+
+    async def stubborn() -> None:
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await release.wait()
+        ended.set()
+
+    _, error = await run(stubborn, wall=0.05)
+    assert error.category is Category.WALL
+    assert not ended.is_set()
+    release.set()
+    await ended.wait()
+
+
+class RefusalError(Exception):
+    """A tool's own word of refusal, with no hint."""
+
+    is_tool_error = True
+    hint = None
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize(
     ("raised", "category", "message"),
@@ -108,8 +142,13 @@ async def test_a_coroutine_is_cancelled_at_its_deadline():
         (ValueError("bad"), Category.EXCEPTION, "ValueError: bad"),
         (KeyError(), Category.EXCEPTION, "KeyError"),
         (StopIteration("x"), Category.EXCEPTION, "StopIteration"),
+        (SystemExit(3), Category.EXCEPTION, "SystemExit: 3"),
+        (asyncio.CancelledError(), Category.EXCEPTION, "CancelledError"),
+        (TimeoutError("no answer"), Category.EXCEPTION, "TimeoutError: no answer"),
+        (FileNotFoundError(os.fsdecode(b"caf\xe9")), Category.EXCEPTION, r"caf\udce9"),
         (ToolError("not today", hint="tomorrow"), Category.TOOL_ERROR, "not today"),
         (ToolError(""), Category.TOOL_ERROR, "the tool said no"),
+        (RefusalError("no"), Category.TOOL_ERROR, "no"),
     ],
     ids=repr,
 )
@@ -123,15 +162,20 @@ async def test_whatever_is_raised_is_a_result(kind, raised, category, message):
     value, error = await run(fail if kind == "sync" else fail_later)
     assert (value, error.category) == (None, category)
     assert message in error.message
-    assert error.hint == getattr(raised, "hint", "")
+    assert error.hint == (getattr(raised, "hint", None) or "")
 
 
-async def test_a_value_that_is_not_json_is_a_bad_reply():
+@pytest.mark.parametrize(
+    "value",
+    [object(), {"name": "\ud800"}, [float("nan")], b"\xff"],
+    ids=["object", "lone surrogate", "NaN", "bytes"],
+)
+async def test_a_value_that_json_cannot_carry_is_a_bad_reply(value):
     def odd() -> object:
-        return object()
+        return value
 
-    _, error = await run(odd)
-    assert error.category is Category.BAD_REPLY
+    given, error = await run(odd)
+    assert (given, error.category) == (None, Category.BAD_REPLY)
 
 
 async def test_an_endless_message_is_cut():

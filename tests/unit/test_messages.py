@@ -79,6 +79,11 @@ def test_a_result_has_the_shape_that_anthropic_reads():
     assert ToolMessage.of(done("a"), "anthropic").body["is_error"] is False
 
 
+def test_a_waiting_result_is_not_told_to_anthropic_as_an_error():
+    waiting = result(status="waiting", success=False, output="queued")
+    assert ToolMessage.of(waiting, "anthropic").body["is_error"] is False
+
+
 @pytest.mark.parametrize("finished", list(permutations("abc")))
 def test_openai_results_stand_in_the_order_of_the_calls(finished):
     history = [*openai("a", "b", "c"), {"role": "user", "content": "meanwhile"}]

@@ -73,6 +73,7 @@ VERDICTS = [
     ({"killed": "wall", "bad_reply": "cut"}, BY_VALUE, Category.WALL),
     # What the kernel says comes before it too.
     ({"exit": -6, "reply": VALUE}, BY_VALUE, Category.SIGNAL),
+    ({"exit": -11, "bad_reply": "the stream ended inside a frame"}, BY_VALUE, Category.SIGNAL),
 ]
 
 
@@ -174,6 +175,12 @@ def test_cuts_fall_between_characters(limit):
     assert data.startswith(start)
     assert data.endswith(end)
     assert "\ufffd" not in start.decode() + end.decode()
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 4])
+def test_the_smallest_budgets_do_not_cut_a_character(budget):
+    shown, _ = shorten_text("😀" * 8, budget)
+    assert "\ufffd" not in shown
 
 
 def test_invalid_bytes_become_replacement_characters():

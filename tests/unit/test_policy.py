@@ -93,6 +93,61 @@ def test_a_file_is_read_with_its_reasons_and_units():
     assert policy.limits.memory == 64 * 1024**2
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *["wall = inf", "cpu = inf", "grace = nan"],
+        *[f'wall = "{"9" * 400}s"', f'memory = "{"9" * 400}B"'],
+    ],
+    ids=lambda line: line[:20],
+)
+def test_a_limit_that_is_not_finite_is_refused(line):
+    with pytest.raises(PolicyError, match=r"p\.toml:3: `limits\."):
+        parse_policy(f"version = 1\n[limits]\n{line}", "p.toml")
+
+
+@pytest.mark.parametrize("line", ["processes = true", 'processes = "64"', "wall = true"])
+def test_a_limit_is_not_coerced(line):
+    with pytest.raises(PolicyError, match=r"p\.toml:3: `limits\..*should be a valid"):
+        parse_policy(f"version = 1\n[limits]\n{line}", "p.toml")
+
+
+def test_version_true_is_not_version_1():
+    with pytest.raises(PolicyError, match="reads version 1, got True"):
+        parse_policy("version = true", "p.toml")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['env = {"A=B" = "x"}', 'env = {"" = "x"}', r'env = {A = "\u0000"}', r'read = ["/\u0000"]'],
+)
+def test_what_no_process_can_be_given_is_refused_when_the_policy_loads(line):
+    with pytest.raises(PolicyError, match=r"p\.toml:3: `cell\."):
+        parse_policy(f"version = 1\n[cell]\n{line}", "p.toml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["version = 1\n[tools]\nallow = [[1]]", "a = " + "[" * 3000, "version = " + "1" * 5000],
+    ids=["an entry that is no text", "too deep", "too many digits"],
+)
+def test_text_that_no_parser_takes_is_a_policy_error(text):
+    with pytest.raises(PolicyError, match=r"p\.toml"):
+        parse_policy(text, "p.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('version = 1\n[tools]\nallow = ["a"]\ndeny = ["a"]', 4),
+        ('version = 1\n[cell]\nnetwork = "host"', 3),
+    ],
+)
+def test_a_contradiction_names_its_line(text, line):
+    with pytest.raises(PolicyError, match=rf"p\.toml:{line}: "):
+        parse_policy(text, "p.toml")
+
+
 @pytest.mark.parametrize("action", ["deny", "ask"])
 def test_a_misspelt_deny_or_ask_is_found(action):
     policy = parse_policy(f'version = 1\n[tools]\n{action} = ["shel"]', "p.toml")

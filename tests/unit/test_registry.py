@@ -38,13 +38,14 @@ def _notebook_cell():
 @pytest.mark.parametrize(
     ("function", "words"),
     [
+        (lambda x: x, "a lambda has no name"),
         (tool(name="named")(lambda x: x), "a lambda has no name"),
         (_closure(), "defined inside a function"),
         (_notebook_cell(), "notebook cell or an interactive session"),
         (sample_tools.unwrapped, "wrapped or replaced"),
         (sample_tools.Holder().bound, "wrapped or replaced"),
     ],
-    ids=["lambda", "closure", "notebook", "wrapped", "bound method"],
+    ids=["lambda", "named lambda", "closure", "notebook", "wrapped", "bound method"],
 )
 def test_a_function_that_a_cell_cannot_import_is_refused_with_the_remedy(function, words):
     with pytest.raises(RegistrationError, match=words) as caught:
@@ -80,7 +81,14 @@ def test_the_wrapper_that_stands_in_the_module_is_welcome():
         (sample_tools.bad_default, "default of `x`, None, does not fit"),
         (sample_tools.unknown_annotation, "cannot be resolved.*Nowhere"),
         (sample_tools.unwritable, "cannot be written in JSON"),
+        (sample_tools.calls_back, "cannot be written in JSON"),
+        (sample_tools.default_of_no_type, "default of `x`, <object.*JSON"),
+        (sample_tools.default_of_infinity, "default of `x`, inf,.*JSON"),
+        (sample_tools.default_of_nan, "default of `x`, nan,.*JSON"),
         (functools.partial(sample_tools.add), "is not a function"),
+        (sample_tools.CallableObject(), "is not a function"),
+        (max, "is not a function"),
+        (dict, "is not a function"),
     ],
 )
 def test_a_signature_that_no_schema_describes_is_refused_in_words(function, words):
@@ -115,6 +123,12 @@ def test_from_module_takes_what_is_declared_and_nothing_else():
     assert registry.list() == ["bare", "forecast", "sum-up"]
     with pytest.raises(RegistrationError, match="declares no tool"):
         ToolRegistry.from_module(types)
+
+
+def test_from_module_takes_a_function_once_even_under_two_names():
+    module = types.ModuleType("two_names")
+    module.take = module.alias = sample_tools.add
+    assert ToolRegistry.from_module(module).list() == ["sum-up"]
 
 
 def test_tools_resolve_by_name_and_unknown_names_to_nothing():

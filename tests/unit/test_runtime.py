@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from toolcell.errors import GrantError, ToolcellError
+from toolcell.errors import GrantError, RegistrationError, ToolcellError
 from toolcell.model import Category, CellSettings, Limits, PreparedToolCall, ToolCall
 from toolcell.normalizer import Origin
 from toolcell.registry import ToolRegistry
 from toolcell.runtime import Grant, ToolRuntime
 
-from .samples import inline
+from .samples import inline, schema_tool
 
 
 def double(x: int) -> int:
@@ -63,6 +63,11 @@ def test_preparing_says_what_is_wrong_and_which_tools_there_are(runtime):
     invalid = runtime.prepare(ToolCall(call_id="c1", name="double", arguments={"x": "2"}))
     assert invalid.error.category is Category.INVALID_ARGUMENTS
     assert invalid.error.message == '`x`: expected an integer, got "2"'
+
+
+def test_a_tool_whose_schema_cannot_be_used_is_refused_before_any_call():
+    with pytest.raises(RegistrationError, match="input schema cannot be used"):
+        ToolRuntime(ToolRegistry([schema_tool({"type": "nonsense"})]))
 
 
 async def test_calls_beyond_those_running_and_waiting_are_rejected_as_overloaded(runtime):

@@ -1,5 +1,8 @@
 """Claims of `sandbox_workers.wire`: strict JSON, bounded frames, one exception."""
 
+import time
+import tracemalloc
+
 import pytest
 
 from sandbox_workers import wire
@@ -64,6 +67,33 @@ def test_brackets_inside_strings_do_not_count_as_depth():
     text = "[" * 100 + r"\"" + "{" * 100
     assert wire.decode(wire.encode([text])) == [text]
     assert wire.decode("[" + ",".join(["[]"] * 500) + "]") == [[]] * 500
+
+
+@pytest.mark.parametrize("mark", ['\\"', '"\\'], ids=repr)
+def test_refusing_a_hostile_document_takes_time_linear_in_its_size(mark):
+    def seconds(size: int) -> float:
+        document, times = mark * size + "[" * 65, []
+        for _ in range(3):
+            began = time.perf_counter()
+            with pytest.raises(wire.WireError):
+                wire.decode(document)
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    # 8 times the size: 8 times the work, where a scan that goes back would need 64.
+    assert seconds(32_000) < 30 * seconds(4_000)
+
+
+def test_decoding_a_long_string_stays_within_a_few_times_its_size():
+    size = 1_000_000
+    document = '["' + "a" * size + '"' + ",[]" * 65 + "]"
+    tracemalloc.start()
+    try:
+        wire.decode(document)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * size
 
 
 @pytest.mark.parametrize(

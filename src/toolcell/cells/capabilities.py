@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sandbox_workers import libc
 from toolcell.errors import CellRefused
 from toolcell.model import Guarantee
 
@@ -31,6 +32,7 @@ class Capabilities:
     """What the full rung enforces here, by guarantee and mechanism."""
 
     kernel: tuple[int, int]
+    landlock_abi: int
     enforced: dict[Guarantee, str]
 
 
@@ -53,7 +55,8 @@ def capabilities() -> Capabilities:
             f"this kernel is Linux {kernel[0]}.{kernel[1]}, and a cell's mounts need 5.12",
             "upgrade the kernel",
         )
-    return Capabilities(kernel, _enforced(kernel))
+    abi = libc.landlock_abi()
+    return Capabilities(kernel, abi, _enforced(kernel, abi))
 
 
 def kernel_version(release: str) -> tuple[int, int]:
@@ -62,14 +65,16 @@ def kernel_version(release: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def _enforced(kernel: tuple[int, int]) -> dict[Guarantee, str]:
+def _enforced(kernel: tuple[int, int], landlock_abi: int) -> dict[Guarantee, str]:
+    second = f", and Landlock (ABI {landlock_abi})" if landlock_abi else ""
     enforced = {
-        Guarantee.FILESYSTEM: "mount namespace with a private root",
+        Guarantee.FILESYSTEM: f"mount namespace with a private root{second}",
         Guarantee.NETWORK: "network namespace with its own loopback only",
         Guarantee.PROCESS_TREE: "PID namespace that ends with its init",
         Guarantee.MEMORY: "RLIMIT_DATA on each process, the tree's own memory watched",
         Guarantee.CPU: "RLIMIT_CPU on each process",
         Guarantee.DISK: "sized scratch file systems, RLIMIT_FSIZE",
+        Guarantee.SYSCALLS: "seccomp filter, a list of what is allowed",
         Guarantee.SECRETS: "environment built from nothing, credentials not in the root",
     }
     if kernel >= _PROCESS_COUNT:

@@ -45,7 +45,7 @@ class Conversation:
     """What was said on one reply pipe so far."""
 
     def __init__(self) -> None:
-        self._reader = wire.FrameReader()
+        self._reader = wire.FrameReader(wire.MAX_REPLY)
         self.state = State.MAKING
         self.answer: dict[str, Any] | None = None
         self.problem: str | None = None

@@ -5,7 +5,10 @@ guarantee that the policy requires; where one cannot be met, there is no plan.
 """
 
 import os
+import platform
 import sys
+import sysconfig
+import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +16,9 @@ from pathlib import Path
 import sandbox_workers
 import toolcell
 from toolcell.cells.capabilities import Capabilities
-from toolcell.errors import CellRefused, WorkspaceError
+from toolcell.cells.landlock import ruleset
+from toolcell.cells.seccomp import compile_filter
+from toolcell.errors import CellRefused, ImportPathWarning, WorkspaceError
 from toolcell.model import CellSettings, Enforcement, Guarantee, Identity, Limits, Mount, Plan
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -84,15 +89,18 @@ def make_plan(
     lent = [path for path in code if place is None or not Path(path).is_relative_to(place)]
     kept = [path for path in protected if _is_kept(path, place)]
     mounts = _mounts(settings, place, [*lent, *kept, *_controller_code(place)])
+    _warn_of_planted_modules(mounts)
     links = {path: target for path, target in _LINKS.items() if not _is_above(path, mounts)}
     for path in _SYSTEM:
         if Path(path).is_symlink():
             links[path] = str(Path(path).readlink())
     if settings.network == "host":
         mounts += [_read_only(path) for path in _NETWORK_FILES if Path(path).exists()]
+    writable = [_SCRATCH, "/dev/shm", *(mount.target for mount in mounts if mount.writable)]  # noqa: S108
     return Plan(
         identity=identity,
         mounts=tuple(mounts),
+        hidden=tuple(_hidden()),
         files=files,
         links=links,
         environment=_environment(settings),
@@ -100,6 +108,10 @@ def make_plan(
         directory=str(place or _SCRATCH),
         python_path=tuple(_python_path(mounts)),
         limits=limits,
+        seccomp=compile_filter(platform.machine()).hex(),
+        landlock=ruleset(
+            capabilities.landlock_abi, tuple(writable), own_network=settings.network == "none"
+        ),
         enforcement=enforcement,
     )
 
@@ -219,6 +231,27 @@ def _is_above(path: str, mounts: list[Mount]) -> bool:
     return any(Path(mount.target).is_relative_to(path) for mount in mounts)
 
 
+def _warn_of_planted_modules(mounts: list[Mount]) -> None:
+    """Warn where a tool may write what this program imports before the standard library."""
+    table = {mount.target: mount for mount in mounts}
+    for entry in sys.path:
+        place = Path(entry or ".").resolve()
+        if str(place) == sysconfig.get_path("stdlib"):
+            return
+        if any(str(part) in table for part in (place, *place.parents)) and not _is_read_only(
+            table, place
+        ):
+            warnings.warn(
+                f"tools may write in {place}, and this program imports from it: a module planted "
+                "there, under the name of one of the standard library, runs outside of any cell "
+                "at the next start. Give tools a directory of their own, lend it read-only, or "
+                "start Python with -P",
+                ImportPathWarning,
+                stacklevel=2,
+            )
+            return
+
+
 def _is_read_only(mounts: dict[str, Mount], place: Path) -> bool:
     """Whether the nearest mount at or above a place shows it, and read-only, already."""
     for path in (place, *place.parents):
@@ -247,6 +280,12 @@ def _controller_code(workspace: Path | None) -> list[str]:
         found[str(top)] = None
         if top == file:
             cache = top.parent / "__pycache__"
+            if cache.is_symlink():
+                raise CellRefused(
+                    f"{cache} is a symbolic link, and lending it read-only would lend "
+                    "whatever it points to",
+                    "remove it; it was not made by Python",
+                )
             with suppress(OSError):  # not writable for us: nor for the tool, which is us
                 cache.mkdir(exist_ok=True)
             if cache.is_dir():
@@ -267,6 +306,13 @@ def _interpreter() -> list[str]:
     places = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     places.append(str(Path(sys.executable).resolve().parent))
     return list(dict.fromkeys(places))
+
+
+def _hidden() -> list[str]:
+    """Files beside the interpreter that may hold the passwords of package indexes."""
+    prefixes = dict.fromkeys((sys.prefix, sys.base_prefix))
+    places = [(Path(prefix) / "pip.conf").resolve() for prefix in prefixes]
+    return [str(place) for place in places if place.is_file()]
 
 
 def _own_code() -> list[Path]:

@@ -30,22 +30,28 @@ _START_SECONDS = 20.0
 _READY_SECONDS = 10.0
 
 # Isolated and without site: no .pth file and no user directory is read or run in there.
-_BOOT = (
-    "import sys; sys.path.insert(0, {root!r}); from sandbox_workers.launcher import main; main()"
-)
+_BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox_workers.keeper import main; main()"
+
+
+_ENDS = ("request", "reply", "stdout", "stderr", "status", "pidfd")
 
 
 class Cell:
     """The controller's ends of one cell that is being made, is ready, or runs its call."""
 
-    def __init__(self, request: int, reply: int, stdout: int, stderr: int, status: int) -> None:
+    def __init__(
+        self, request: int, reply: int, stdout: int, stderr: int, status: int, pidfd: int
+    ) -> None:
+        """Own the descriptors from now on; the pipe ends become non-blocking."""
         self.request = request
         self.reply = reply
         self.stdout = stdout
         self.stderr = stderr
         self.status = status
-        self.pidfd = -1
+        self.pidfd = pidfd
         self.conversation = Conversation()
+        for fd in (request, reply, stdout, stderr, status):
+            os.set_blocking(fd, False)
 
     async def ready(self) -> None:
         """Wait until the worker says that its jail is shut; raises CellRefused."""
@@ -82,7 +88,7 @@ class Cell:
 
     def close(self) -> None:
         """Release the descriptors; a cell that still waits for its call ends by that."""
-        for name in ("request", "reply", "stdout", "stderr", "status", "pidfd"):
+        for name in _ENDS:
             self.close_end(name)
 
     def close_end(self, name: str) -> None:
@@ -107,7 +113,7 @@ class Launcher:
         self._control = control
         self._log = log
         self._number = 0
-        self._waiting: dict[int, asyncio.Future[int]] = {}
+        self._waiting: dict[int, asyncio.Future[Cell]] = {}
         self.alive = True
 
     @classmethod
@@ -134,25 +140,20 @@ class Launcher:
         """Make a cell and wait until it is ready; raises CellRefused."""
         self._number += 1
         number = self._number
-        cell, theirs = _pipes()
-        made: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        made: asyncio.Future[Cell] = asyncio.get_running_loop().create_future()
         self._waiting[number] = made
         try:
-            try:
-                socket.send_fds(self._control, [wire.encode({"cell": number})], theirs)
-            finally:
-                for fd in theirs:
-                    os.close(fd)
-            cell.pidfd = await made
-            await cell.ready()
+            self._control.send(wire.encode({"cell": number}))
+            cell = await made
         except OSError as error:
-            cell.close()
             raise CellRefused(f"the launcher could not be asked for a cell: {error}") from error
+        finally:
+            self._waiting.pop(number, None)
+        try:
+            await cell.ready()
         except BaseException:
             cell.close()
             raise
-        finally:
-            self._waiting.pop(number, None)
         return cell
 
     def close(self) -> None:
@@ -190,24 +191,33 @@ class Launcher:
 
     def _receive(self) -> None:
         try:
-            data, fds, _, _ = socket.recv_fds(self._control, _MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+            data, fds, _, _ = socket.recv_fds(
+                self._control, _MESSAGE, len(_ENDS), socket.MSG_CMSG_CLOEXEC
+            )
         except BlockingIOError:
             return
         except OSError as error:
-            data, fds = b"", []
             self._lose(f"the launcher broke off: {error}")
+            return
         if not data:
             self._lose(f"the launcher ended{self._last_words()}")
             return
         message = wire.decode(data)
+        if "cell" not in message:
+            self._lose(message["failed"]["message"])
+            return
         made = self._waiting.get(message["cell"])
         if made is None or made.done():  # the call was cancelled while its cell was made
             for fd in fds:
                 os.close(fd)
         elif failed := message.get("failed"):
             made.set_exception(LauncherFailed(failed["message"], failed["errno"]))
+        elif len(fds) < len(_ENDS):  # this process is at its own limit of open files
+            for fd in fds:
+                os.close(fd)
+            made.set_exception(LauncherFailed("too many open files in this process", errno.EMFILE))
         else:
-            made.set_result(fds[0])
+            made.set_result(Cell(*fds))
 
     def _lose(self, why: str) -> None:
         self.alive = False
@@ -261,17 +271,10 @@ def _wire_plan(plan: Plan) -> dict[str, Any]:
     return document | {"limits": plan.limits.in_the_cell()}
 
 
-_SENT = {"identity", "mounts", "files", "links", "network", "directory", "python_path"}
-
-
-def _pipes() -> tuple[Cell, list[int]]:
-    """Open a cell's five pipes: the controller's ends, and the other ends in the order sent."""
-    request_r, request_w = os.pipe()
-    others = [os.pipe() for _ in range(4)]  # reply, stdout, stderr, status: the cell writes
-    cell = Cell(request_w, *(read for read, _ in others))
-    for fd in (cell.request, cell.reply, cell.stdout, cell.stderr, cell.status):
-        os.set_blocking(fd, False)
-    return cell, [request_r, *(write for _, write in others)]
+_SENT = {
+    *("identity", "mounts", "hidden", "files", "links"),
+    *("network", "directory", "python_path", "seccomp", "landlock"),
+}
 
 
 async def _readable(fd: int) -> bytes:

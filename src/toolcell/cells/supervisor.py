@@ -3,15 +3,18 @@
 The wall clock starts with the request frame. Output is read as it comes, into bounded
 memory. The call is over when init's pidfd becomes readable: the kernel lets that happen
 only after every process of the PID namespace is gone (zap_pid_ns_processes), so what is
-in the pipes then is all there will be, and reading until they are empty ends by itself,
-whoever else may hold a copy of the other end.
+in the pipes then is all that the call wrote.
 """
 
 import asyncio
+import fcntl
 import os
+import termios
 import time
+from array import array
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
 import psutil
@@ -29,6 +32,7 @@ Tap = Callable[[Stream, bytes], None]
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _BY_KILL = "SIGKILL to init by pidfd; the PID namespace ended"
 _BY_ITSELF = "the worker ended; the PID namespace ended with init"
+_NO_PID = 2**31 - 1  # above the highest that Linux gives out
 _READ = 256 * 1024
 _KEPT = 128 * 1024
 _WATCH_SECONDS = 0.1
@@ -48,6 +52,7 @@ class Supervisor:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._unsent = memoryview(b"")
         self._timers: list[asyncio.TimerHandle] = []
+        self._watcher: asyncio.Task[None] | None = None
 
     async def run(self, prepared: PreparedToolCall, stdin: str | None, wall: float) -> Report:
         """Send the call and wait for its end; `wall` is in seconds.
@@ -66,6 +71,8 @@ class Supervisor:
         finally:
             # Also on cancellation, and on a defect of ours: nothing is left running.
             self._kill("cancel")
+            if self._watcher is not None:
+                self._watcher.cancel()
             await self._settle()
             report = self._report(time.perf_counter() - began)
             self._release()
@@ -85,7 +92,7 @@ class Supervisor:
         if self._unsent:
             loop.add_writer(cell.request, self._send)
         self._timers.append(loop.call_later(wall, self._deadline))
-        self._timers.append(loop.call_later(_WATCH_SECONDS, self._watch))
+        self._watcher = loop.create_task(self._watch())
 
     def _send(self) -> None:
         cell = self._cell
@@ -117,40 +124,48 @@ class Supervisor:
         if not self._ended.done():
             self._ended.set_result(None)
 
-    def _read_reply(self) -> bool:
-        """Read once; returns whether more may come."""
+    def _read_reply(self) -> int:
+        """Read once; returns the number of bytes, 0 where none came or the pipe ended."""
         data = _read_some(self._cell.reply)
         if data is None:
-            return False
+            return 0
         self._cell.conversation.feed(data)
+        if self._cell.conversation.state is State.BROKEN:
+            self._kill("reply")  # nothing that it still says can be used
         if not data:
             self._loop.remove_reader(self._cell.reply)
-        return bool(data)
+        return len(data)
 
-    def _read_output(self, stream: Stream) -> bool:
-        """Read once; returns whether more may come."""
+    def _read_output(self, stream: Stream) -> int:
+        """Read once; returns the number of bytes, 0 where none came or the pipe ended."""
         fd = getattr(self._cell, stream)
         data = _read_some(fd)
-        if data is None:
-            return False
         if not data:
-            self._loop.remove_reader(fd)
-            return False
+            if data is not None:
+                self._loop.remove_reader(fd)
+            return 0
         self._captures[stream].feed(data)
         if self._tap:
             self._tap(stream, data)
         if sum(capture.total_bytes for capture in self._captures.values()) > self._limits.output:
             self._kill("output")
-        return True
+        return len(data)
 
-    def _watch(self) -> None:
-        """Measure the tree's own memory; RLIMIT_DATA bounds one process, this all of them."""
-        if self._ended.done():
-            return
-        if uses_more_than(self._limits.memory, self._cell.pidfd):
-            self._kill("memory")
-        else:
-            self._timers.append(self._loop.call_later(_WATCH_SECONDS, self._watch))
+    async def _watch(self) -> None:
+        """Measure the tree's own memory; RLIMIT_DATA bounds one process, this all of them.
+
+        In a thread, because a tree of many processes takes long to measure; and with
+        pauses as long as the measuring, so that it never takes more than half a processor.
+        """
+        pause = _WATCH_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            began = time.perf_counter()
+            pid = _pid_of(self._cell.pidfd)
+            if await asyncio.to_thread(uses_more_than, self._limits.memory, pid):
+                self._kill("memory")
+                return
+            pause = max(_WATCH_SECONDS, time.perf_counter() - began)
 
     async def _settle(self) -> None:
         """Wait until a killed tree is gone, then read what is left in the pipes."""
@@ -158,11 +173,15 @@ class Supervisor:
         while not self._ended.done() and (left := until - self._loop.time()) > 0:
             with suppress(asyncio.CancelledError):  # a second one must not skip the drain
                 await asyncio.wait([self._ended], timeout=left)
-        while self._read_reply():
-            pass
+        # What was in the pipes at the end, and no more: a tool may have lent a copy of its
+        # end to someone who goes on writing.
+        left = _readable_bytes(self._cell.reply)
+        while left > 0 and (data := self._read_reply()):
+            left -= data
         for stream in _STREAMS:
-            while self._read_output(stream):
-                pass
+            left = _readable_bytes(getattr(self._cell, stream))
+            while left > 0 and (data := self._read_output(stream)):
+                left -= data
 
     def _release(self) -> None:
         for timer in self._timers:
@@ -205,15 +224,22 @@ def _read_some(fd: int) -> bytes | None:
         return None
 
 
-def uses_more_than(limit: int, pidfd: int) -> bool:
-    """Whether init's descendants hold more than `limit` bytes of memory together.
+def _readable_bytes(fd: int) -> int:
+    """How many bytes are in a pipe now (FIONREAD, ioctl_pipe in pipe(7))."""
+    count = array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]
+
+
+def uses_more_than(limit: int, init: int) -> bool:
+    """Whether the descendants of a process hold more than `limit` bytes of memory together.
 
     Resident sizes count a shared page once for each process, and are quick to read;
     only where their sum is over the limit are the proportional sizes worth asking for.
     """
     try:
-        processes = psutil.Process(_pid_of(pidfd)).children(recursive=True)
-    except (psutil.NoSuchProcess, FileNotFoundError):
+        processes = psutil.Process(init).children(recursive=True)
+    except psutil.NoSuchProcess:
         return False
     return (
         sum(_size(process, _resident) for process in processes) > limit
@@ -240,9 +266,8 @@ def _proportional(process: psutil.Process) -> int:
 
 
 def _pid_of(pidfd: int) -> int:
-    """The process behind a pidfd, as /proc tells it (proc_pid_fdinfo(5), Linux 5.3)."""
-    with open(f"/proc/self/fdinfo/{pidfd}") as file:  # noqa: PTH123  # not a file on a disk
-        for line in file:
-            if line.startswith("Pid:"):
-                return int(line.split()[1])
-    raise FileNotFoundError(pidfd)
+    """The process behind a pidfd, as /proc tells it (Linux 5.3); no PID at all once it ended."""
+    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines():
+        if line.startswith("Pid:") and (pid := int(line.split()[1])) > 0:
+            return pid
+    return _NO_PID

@@ -99,15 +99,21 @@ def _load_module(name: str) -> ModuleType:
     if path.suffix == ".py":
         if not path.is_file():
             raise RegistrationError(f"the tool file {name} does not exist")
-        # By its own name and directory: a cell imports it the same way.
-        sys.path.insert(0, str(path.resolve().parent))
-        name = path.stem
+        directory, name = path.resolve().parent, path.stem
     else:
-        sys.path.insert(0, str(Path.cwd()))
+        directory = Path.cwd()
+    # Last: what a tool may have planted there must not stand in for another module.
+    sys.path.append(str(directory))
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise RegistrationError(f"the tool file {name} cannot be imported: {error}") from None
+    if path.suffix == ".py" and Path(module.__file__ or "").resolve() != path.resolve():
+        raise RegistrationError(
+            f"the tool file {path} has the name of another module, {module.__file__ or name}; "
+            "rename it"
+        )
+    return module
 
 
 def _workspace(given: Path | None, policy: ToolPolicy) -> tuple[Path | None, ToolPolicy]:

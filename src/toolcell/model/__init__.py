@@ -12,6 +12,7 @@ from toolcell.model.cells import (
     Mount,
     Plan,
     Report,
+    Ruleset,
     Usage,
 )
 from toolcell.model.decisions import Action, ApprovalRequest, ApprovalResponse, PolicyDecision
@@ -54,6 +55,7 @@ __all__ = [
     "PreparedToolCall",
     "Report",
     "ResultMetadata",
+    "Ruleset",
     "Status",
     "ToolAnnotations",
     "ToolCall",

@@ -75,6 +75,7 @@ class CellSettings(Frozen):
         Guarantee.FILESYSTEM,
         Guarantee.NETWORK,
         Guarantee.PROCESS_TREE,
+        Guarantee.SYSCALLS,
         Guarantee.SECRETS,
     )
 
@@ -101,12 +102,26 @@ class Mount(Frozen):
     owned: bool = False
 
 
+class Ruleset(Frozen):
+    """A Landlock ruleset: the rights it handles, and pairs of a path and the rights below it."""
+
+    files: int
+    tcp: int
+    scopes: int
+    rules: tuple[tuple[str, int], ...]
+
+
 class Plan(Frozen):
-    """Everything that the cells of one kind need, computed outside of them."""
+    """Everything that the cells of one kind need, computed outside of them.
+
+    `hidden` are files that an empty one covers. `seccomp` is the filter's program in
+    hexadecimal.
+    """
 
     v: Literal[1] = SCHEMA_VERSION
     identity: Identity
     mounts: tuple[Mount, ...]
+    hidden: tuple[str, ...]
     files: dict[str, str]
     links: dict[str, str]
     environment: dict[str, str]
@@ -114,6 +129,8 @@ class Plan(Frozen):
     directory: str
     python_path: tuple[str, ...]
     limits: Limits
+    seccomp: str
+    landlock: Ruleset | None
     enforcement: "Enforcement"
 
     @property
@@ -156,7 +173,7 @@ class Usage(Frozen):
     peak_memory: int
 
 
-Killed = Literal["wall", "cancel", "output", "memory"]
+Killed = Literal["wall", "cancel", "output", "memory", "reply"]
 
 
 class Report(Frozen):

@@ -112,10 +112,11 @@ def from_inline(
 def rendered(value: Any, budget: int) -> tuple[str, Truncation | None]:
     """Render a returned value as text for the model: text as it is, the rest as JSON.
 
-    Short JSON stands on one line; longer JSON on many, so that a cut falls between items.
+    JSON of some length stands on many lines, to be read; what will be cut stays compact,
+    because laying it out takes long for what nobody sees.
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, str) and len(text) > _ONE_LINE:
+    if not isinstance(value, str) and _ONE_LINE < len(text) <= budget:
         text = json.dumps(value, ensure_ascii=False, indent=1)
     return shorten_text(text, budget)
 

@@ -52,7 +52,7 @@ def _never_ran(report: Report) -> ErrorInfo | None:
 
 def _ended_by_us(report: Report, limits: Limits, wall: float) -> ErrorInfo | None:
     match report.killed:
-        case None:
+        case None | "reply":  # what was wrong with the reply is told by the reply
             return None
         case "cancel":
             return ErrorInfo(category=Category.CANCELLED, message="the call was cancelled")

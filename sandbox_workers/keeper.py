@@ -1,0 +1,73 @@
+"""The keeper: builds the walls of one plan, starts the launcher behind them, and watches.
+
+    controller ──starts──> keeper ──forks, executes──> launcher (PID 1 of a PID namespace)
+        └────────────────── control socket ───────────────┘
+
+It is the one process that begins outside. When the walls stand it forks; the child takes
+the new root and executes the interpreter again from there, because /proc/self/exe keeps
+the mount that a process was executed from, and the host's own may be writable
+(CVE-2019-5736 used that). The keeper then only waits: for the controller to end, upon
+which it kills the launcher, or for the launcher to end.
+"""
+
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+from sandbox_workers import libc, root, wire
+from sandbox_workers.launcher import MAX_MESSAGE, describe
+
+_BOOT = (
+    "import sys; sys.path.insert(0, {place!r}); from sandbox_workers.launcher import main; main()"
+)
+
+
+def main() -> NoReturn:
+    """Be the keeper: arguments are the control socket's descriptor and the controller's PID."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    controller = int(sys.argv[2])
+    os.umask(0o022)
+    watch = os.pidfd_open(controller)
+    if os.getppid() != controller:  # it died before the pidfd was opened
+        os._exit(0)
+    plan = wire.decode(control.recv(MAX_MESSAGE))
+    try:
+        libc.join_session_keyring()
+        root.enter(plan)
+        pid = os.fork()
+        if pid == 0:
+            _go_behind_the_walls(control, plan)
+    except OSError as error:
+        control.send(wire.encode({"failed": describe("the keeper", error)}))
+        os._exit(1)
+    control.close()
+    _watch(watch, pid)
+
+
+def _go_behind_the_walls(control: socket.socket, plan: dict[str, Any]) -> NoReturn:
+    libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+    root.pivot()
+    memory = os.memfd_create("plan", 0)
+    os.write(memory, wire.encode(plan))
+    os.lseek(memory, 0, os.SEEK_SET)
+    os.set_inheritable(control.fileno(), True)
+    # Ambient: the only capabilities that an execve of a plain program keeps (Linux 4.3).
+    libc.make_capabilities_ambient()
+    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT.format(place=place)]
+    os.execv(sys.executable, [*python, str(control.fileno()), str(memory)])  # noqa: S606
+
+
+def _watch(controller: int, launcher: int) -> NoReturn:
+    launched = os.pidfd_open(launcher)
+    poller = select.poll()
+    poller.register(controller, select.POLLIN)
+    poller.register(launched, select.POLLIN)
+    ended = {fd for fd, _ in poller.poll()}
+    if launched not in ended:
+        signal.pidfd_send_signal(launched, signal.SIGKILL)
+    os.waitpid(launcher, 0)
+    os._exit(0)
