@@ -1,6 +1,7 @@
 """What tests share: a real cell where one is needed, and short ways to call and to wait."""
 
 import asyncio
+import dataclasses
 import itertools
 import os
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from toolcell import (
     CellSettings,
+    Guarantee,
     Limits,
     RunOptions,
     ToolCall,
@@ -23,6 +25,7 @@ from toolcell import (
     ToolRegistry,
     ToolResult,
 )
+from toolcell.cells.capabilities import capabilities
 
 _numbers = itertools.count(1)
 
@@ -140,9 +143,23 @@ def on_host() -> Callable[..., str]:
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, **options
         )
-        return done.stdout + done.stderr
+        sys.stderr.write(done.stderr)  # shown where the test fails
+        return done.stdout
 
     return start
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Guarantee], None]:
+    """Make this machine one that cannot enforce a guarantee."""
+
+    def lose(guarantee: Guarantee) -> None:
+        real = capabilities()
+        enforced = {key: how for key, how in real.enforced.items() if key != guarantee}
+        less = dataclasses.replace(real, enforced=enforced)
+        monkeypatch.setattr("toolcell.runtime.capabilities", lambda: less)
+
+    return lose
 
 
 @pytest.fixture

@@ -136,5 +136,3 @@ async def test_the_terminal_of_the_controller_is_not_the_tools(run: Any) -> None
     result = await run.py("import os; open('/dev/tty')")
     assert "No such device" in result.for_llm()
     assert (await run.py("import os; print(os.getsid(0) == os.getpid())")).output == "True\n"
-
-

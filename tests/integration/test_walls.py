@@ -1,4 +1,4 @@
-"""What a cell must not reach. Each snippet prints REACHED where nothing stops it, as on the host."""
+"""What a cell must not reach. A snippet prints REACHED where nothing stops it, as on the host."""
 
 import os
 import signal
@@ -39,12 +39,13 @@ libc = ctypes.CDLL(None, use_errno=True)
 print("REACHED" if libc.unshare({flags}) == 0 else ctypes.get_errno())
 """
 _MOUNT = """
-import ctypes, os
+import ctypes, tempfile
 libc = ctypes.CDLL(None, use_errno=True)
 libc.unshare(0x10020000)
-os.makedirs("/tmp/mount-here", exist_ok=True)
-done = libc.mount(b"none", b"/tmp/mount-here", b"tmpfs", 0, None)
-print("REACHED" if done == 0 else ctypes.get_errno())
+with tempfile.TemporaryDirectory() as place:
+    done = libc.mount(b"none", place.encode(), b"tmpfs", 0, None)
+    print("REACHED" if done == 0 else ctypes.get_errno())
+    libc.umount2(place.encode(), 2)
 """
 
 
@@ -62,7 +63,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def _held(run: Any, on_host: Any, snippet: str, **host: Any) -> None:
     assert "REACHED" in on_host(snippet, **host), "the control failed"
     result = await run.py(snippet)
-    assert "REACHED" not in result.for_llm()
+    assert "REACHED" not in result.output, "the wall did not hold"
+    assert result.metadata.survivors_checked, result.for_llm()
 
 
 @pytest.mark.parametrize("name", [".ssh/id_ed25519", ".aws/credentials", ".kube/config", ".netrc"])
@@ -70,8 +72,8 @@ async def test_files_of_the_home_directory_are_not_there(
     home: Path, run: Any, on_host: Any, name: str
 ) -> None:
     await _held(run, on_host, _READ.format(path=str(home / name)))
-    await _held(run, on_host, f"import os; {_READ.format(path='')}".replace(
-        "''", f"os.path.expanduser('~/{name}')", 1))
+    tilde = "import os; print('REACHED' if open(os.path.expanduser('~/{}')).read() else '')"
+    await _held(run, on_host, tilde.format(name))
 
 
 async def test_a_file_is_there_once_the_policy_lends_it(
@@ -94,7 +96,9 @@ async def test_other_projects_are_not_there(
     await _held(run, on_host, write)
 
 
-@pytest.mark.parametrize("path", ["/etc/shadow", "/etc/passwd-", "/var/log", "/boot", "/sys/kernel"])
+@pytest.mark.parametrize(
+    "path", ["/etc/shadow", "/etc/passwd-", "/var/log", "/boot", "/sys/kernel"]
+)
 async def test_the_hosts_own_files_are_not_there(run: Any, on_host: Any, path: str) -> None:
     if not os.path.lexists(path):
         pytest.skip(f"this host has no {path}")
@@ -107,7 +111,9 @@ async def test_the_environment_holds_none_of_the_controllers(
     monkeypatch.setenv("SERVICE_API_KEY", _SECRET)
     monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
     run = runner()
-    await _held(run, on_host, "import os; print('REACHED' if 'SERVICE_API_KEY' in os.environ else 0)")
+    await _held(
+        run, on_host, "import os; print('REACHED' if 'SERVICE_API_KEY' in os.environ else 0)"
+    )
     await _held(run, on_host, "import os; print('REACHED' if 'SSH_AUTH_SOCK' in os.environ else 0)")
     await _held(run, on_host, _SCAN.format(secret=_SECRET))
     given = runner(cell={"env": {"SERVICE_API_KEY": "given"}})
@@ -130,20 +136,16 @@ def _listening(family: int, address: Any) -> Iterator[socket.socket]:
         yield listener
 
 
-async def test_the_hosts_loopback_is_another(runner: Any, on_host: Any) -> None:
+async def test_the_hosts_loopback_is_another(run: Any, on_host: Any) -> None:
     with _listening(socket.AF_INET, ("127.0.0.1", 0)) as listener:
         snippet = _TCP.format(port=listener.getsockname()[1])
-        await _held(runner(), on_host, snippet)
-        opened = runner(cell={"network": "host", "require": ["filesystem"]})
-        assert "REACHED" in (await opened.py(snippet)).output
+        await _held(run, on_host, snippet)
 
 
-async def test_the_hosts_abstract_sockets_are_out_of_reach(runner: Any, on_host: Any) -> None:
+async def test_the_hosts_abstract_sockets_are_out_of_reach(run: Any, on_host: Any) -> None:
     name = f"toolcell-test-{os.getpid()}"
     with _listening(socket.AF_UNIX, f"\0{name}"):
-        await _held(runner(), on_host, _ABSTRACT.format(name=name))
-        opened = runner(cell={"network": "host", "require": ["filesystem"]})
-        assert "REACHED" in (await opened.py(_ABSTRACT.format(name=name))).output
+        await _held(run, on_host, _ABSTRACT.format(name=name))
 
 
 async def test_the_hosts_named_sockets_are_not_there(
@@ -156,7 +158,7 @@ async def test_the_hosts_named_sockets_are_not_there(
 
 
 async def test_no_interface_but_an_own_loopback(run: Any, on_host: Any) -> None:
-    listing = "import socket; print([name for _, name in socket.if_nameindex()])"
+    listing = "print([line.split(':')[0].strip() for line in list(open('/proc/net/dev'))[2:]])"
     assert "lo" in on_host(listing)
     assert (await run.py(listing)).output == "['lo']\n"
     result = await run.py("import socket; socket.create_connection(('192.0.2.1', 80), 2)")
