@@ -19,7 +19,6 @@ import sys
 from typing import Any, NoReturn
 
 from sandbox_workers import handlers, jail, wire
-from sandbox_workers.tools import ToolError
 
 _READY = wire.frame({"type": "ready"})
 _CHUNK = 65536
@@ -41,6 +40,8 @@ def main(plan: dict[str, Any], descriptors: list[int]) -> NoReturn:
         os.chdir(plan["directory"])
         # Only behind the jail: it may name directories that tools can write to.
         sys.path[:] = plan["python_path"]
+        # Without site the interpreter does not know of its virtual environment.
+        sys.prefix = sys.exec_prefix = plan["python_prefix"]
     except OSError as error:
         os.write(reply, wire.frame({"type": "failed", "stage": "worker", "message": str(error)}))
         os._exit(1)
@@ -113,15 +114,17 @@ def _answer(call: dict[str, Any], reply: int) -> int:
         return handlers.finish(handlers.exit_code(error))
     except wire.WireError as error:
         message = _error("bad_reply", error)
-    except ToolError as error:
-        message = _error("tool_error", error, error.hint)
     except handlers.HandlerError as error:
         message = _error("tool_error", error, error.hint)
     except MemoryError as error:
         message = _error("memory", error)
     except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
-        handlers.print_traceback(error)
-        message = _error("exception", error)
+        # By a mark, not by class: tools raise toolcell's, the built-in ones their own.
+        if getattr(error, "is_tool_error", False):
+            message = _error("tool_error", error, str(getattr(error, "hint", "") or ""))
+        else:
+            handlers.print_traceback(error)
+            message = _error("exception", error)
     code = handlers.finish(code)
     _write_all(reply, message)
     return code
@@ -135,7 +138,7 @@ def _error(kind: str, error: BaseException, hint: str = "") -> bytes:
             "kind": kind,
             "name": type(error).__name__,
             "message": text,
-            "hint": hint[:_MESSAGE_CAP],
+            "hint": hint[:_MESSAGE_CAP].encode(errors="replace").decode(),
         }
     )
 

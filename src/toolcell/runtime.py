@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sandbox_workers import wire
@@ -218,8 +219,7 @@ class ToolRuntime:
     ) -> tuple[Report, Enforcement]:
         required = Enforcement(required=grant.settings.require)
         try:
-            pool = self._pool(grant.settings, grant.limits)
-            cell = await pool.take()
+            cell, plan = await self._pool(grant.settings, grant.limits).take()
         except LauncherFailed as error:
             refusal = explain(error.cause, error.errno)
             return Report(setup=refusal.cause, remedy=refusal.remedy), required
@@ -236,13 +236,14 @@ class ToolRuntime:
                 report = await supervisor.run(prepared, options.stdin, wall)
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
-        return report, pool.plan.enforcement
+        return report, plan.enforcement
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
         key = canonical_json([settings.model_dump(mode="json"), limits.in_the_cell()])
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = CellPool(self.plan(settings, limits), self._spare)
+            pool = CellPool(partial(self.plan, settings, limits), self._spare)
+            self._pools[key] = pool
         return pool
 
     def plan(self, settings: CellSettings, limits: Limits) -> Plan:

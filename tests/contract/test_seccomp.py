@@ -21,9 +21,10 @@ import seccompy.syscalls
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contract import bpf
 from toolcell.cells import seccomp
 from toolcell.cells.syscalls import numbers
+
+from . import bpf
 
 ALLOW = 0x7FFF0000
 KILL = 0x80000000  # the process, not the thread
@@ -97,8 +98,7 @@ DANGEROUS = {
     ),
     "new, and nothing needs it yet": (
         ENOSYS,
-        "statmount listmount map_shadow_stack lsm_get_self_attr lsm_set_self_attr "
-        "lsm_list_modules",
+        "statmount listmount map_shadow_stack lsm_get_self_attr lsm_set_self_attr lsm_list_modules",
     ),
     "gone from the kernel, or never in it": (
         ENOSYS,
@@ -380,9 +380,7 @@ def test_x32_numbers_kill() -> None:
 
 @architectures
 @pytest.mark.parametrize("foreign", [*FOREIGN, *ARCHITECTURES])
-def test_a_foreign_architecture_kills_whatever_the_number(
-    foreign: str, architecture: str
-) -> None:
+def test_a_foreign_architecture_kills_whatever_the_number(foreign: str, architecture: str) -> None:
     arch = (FOREIGN | ARCHITECTURES)[foreign]
     wanted = {KILL}
     if foreign == architecture:
@@ -618,8 +616,8 @@ def test_a_published_table_has_the_same_numbers(architecture: str) -> None:
     elsewhere = set(range(403, 424))  # second calls for time, of 32-bit machines
     uprobe = {336}  # x86_64, Linux 6.18; made by the kernel's own trampoline, past any filter
     assert set(table.values()) - set(known.values()) <= later | elsewhere | uprobe
-    assert seccompy.syscalls.AUDIT_ARCH_X86_64 == seccomp.AUDIT_ARCH["x86_64"]
-    assert seccompy.syscalls.AUDIT_ARCH_AARCH64 == seccomp.AUDIT_ARCH["aarch64"]
+    assert seccomp.AUDIT_ARCH["x86_64"] == seccompy.syscalls.AUDIT_ARCH_X86_64
+    assert seccomp.AUDIT_ARCH["aarch64"] == seccompy.syscalls.AUDIT_ARCH_AARCH64
 
 
 # The kernel itself: what it answers under the filter. Every argument is -1, which is
@@ -664,15 +662,19 @@ def test_the_kernel_gives_the_answers_of_the_interpreter() -> None:
     simulated = {
         number: answer(architecture, number, *ones) for number in range(max(known.values()) + 60)
     }
+    # The kernel asks no filter about the two calls that its own trampolines make (Linux 6.14
+    # and 6.18), and gives nothing to a program that makes them by hand (SIGILL, ENXIO).
+    if architecture == "x86_64":
+        del simulated[335], simulated[336]  # uretprobe, uprobe
     refused = {number: a & 0xFFFF for number, a in simulated.items() if a & ~0xFFFF == 0x50000}
     assert len(refused) > 100
     code = seccomp.compile_filter(architecture)
     assert _ask_the_kernel(code, list(refused)) == list(refused.values())
     without = [known[name] for name in ("unshare", "ptrace", "clone3", "io_uring_setup")]
     found = _ask_the_kernel(b"", without)
-    assert all(
-        one != refused[number] for one, number in zip(found, without, strict=True)
-    ), "the control: without the filter the kernel says something else"
+    assert all(one != refused[number] for one, number in zip(found, without, strict=True)), (
+        "the control: without the filter the kernel says something else"
+    )
 
 
 @pytest.mark.isolation

@@ -214,3 +214,26 @@ def test_help_is_there_and_fits_a_pipe(cli: Any, command: list[str]) -> None:
     assert "Usage" in done.stdout
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
+
+
+def test_the_version_is_told() -> None:
+    command = [sys.executable, "-m", "toolcell", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("toolcell ")
+
+
+def test_a_reader_that_has_enough_ends_the_command(workspace: Path) -> None:
+    line = f"{sys.executable} -m toolcell run --wall 5s -w {workspace} -- yes | head -1"
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, timeout=4, check=False
+    )
+    assert (done.stdout, done.stderr) == ("y\n", "")
+
+
+def test_output_that_cannot_be_written_is_told_by_the_exit_code(workspace: Path) -> None:
+    line = f"{sys.executable} -m toolcell run -w {workspace} -- echo hi > /dev/full"
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, timeout=9, check=False
+    )
+    assert done.returncode == 125
+    assert done.stderr == "toolcell: No space left on device\n"

@@ -8,11 +8,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+
+from toolcell import ToolCall
 
 pytestmark = pytest.mark.isolation
 
@@ -185,3 +189,39 @@ async def test_closing_the_controller_ends_calls_that_still_run(
     await until(lambda: not processes(mark), "the sleep is gone", seconds=2)
     assert (await task).error.category in ("worker_lost", "cancelled", "signal")
     assert psutil.Process().children() == []
+
+
+async def test_cancelling_the_task_ends_the_cell(
+    run: Any, workspace: Path, until: Any, processes: Callable[[str], list[int]]
+) -> None:
+    task = asyncio.create_task(run.sh("touch on; exec sleep 30.0917"))
+    await until((workspace / "on").exists, "the command runs")
+    await until(lambda: processes("30.0917"), "the sleep is seen")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not processes("30.0917")
+    assert (await run("echo", text="next")).success
+
+
+async def test_cancelling_at_any_moment_leaves_nothing(run: Any, until: Any) -> None:
+    mark = f"35.{random.randrange(10**6, 10**7)}"
+    await run("echo", text="warm")
+    await until(lambda: len(_family()) == _AT_REST, "two cells wait")
+    descriptors = _entries("/proc/self/fd")
+    chance = random.Random(2)
+    for number in range(50):
+        command = f"setsid sleep {mark} & sleep {mark}"
+        call = ToolCall(call_id=str(number), name="shell", arguments={"command": command})
+        task = asyncio.create_task(run.controller.handle(call))
+        await asyncio.sleep(chance.uniform(0, 0.03))
+        if number % 2:
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            await until(partial(run.controller.cancel, str(number)), "it can be cancelled")
+            assert (await task).status == "cancelled"
+    assert (await run.sh("echo still works")).output == "still works\n"
+    await until(lambda: len(_family()) == _AT_REST, "two cells wait, and no other is left")
+    await until(lambda: _entries("/proc/self/fd") == descriptors, "no descriptor is left")

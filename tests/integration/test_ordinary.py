@@ -222,3 +222,17 @@ async def test_standard_input_is_empty_unless_given(run: Any) -> None:
 async def test_python_is_the_controllers(run: Any, on_host: Any) -> None:
     code = "import sys; print(sys.version, sys.executable)"
     assert (await run.py(code)).output == on_host(code)
+
+
+async def test_as_many_threads_as_the_limit_says_can_be_started(runner: Any) -> None:
+    # RLIMIT_DATA counts each thread's 8 MiB of untouched stack
+    code = """
+import threading
+event = threading.Event()
+threads = [threading.Thread(target=event.wait) for _ in range(200)]
+for thread in threads:
+    thread.start()
+event.set()
+print("ok")
+"""
+    assert (await runner(limits={"processes": 256}).py(code)).output == "ok\n"

@@ -229,3 +229,8 @@ async def test_an_inline_tool_runs_here_and_says_that_there_is_no_wall(runner: A
     late = await run("closure", seconds=0.5)
     assert late.error.category == "wall"
     assert "cannot be killed" in late.error.message
+
+
+async def test_a_tool_sees_the_controllers_prefix(run: Any, on_host: Any) -> None:
+    code = "import sys, sysconfig; print(sys.prefix, sysconfig.get_path('purelib'))"
+    assert (await run.py(code)).output == on_host(code)

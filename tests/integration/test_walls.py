@@ -193,3 +193,16 @@ async def test_no_further_namespace_can_be_made(
 
 async def test_nothing_can_be_mounted(run: Any, on_host: Any) -> None:
     await _held(run, on_host, _MOUNT)
+
+
+async def test_a_network_that_the_policy_opens_is_open(runner: Any) -> None:
+    opened = runner(cell={"network": "host", "require": ["filesystem"]})
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code = f"import socket; print(socket.socket().connect_ex(('127.0.0.1', {port})))"
+        assert (await opened.py(code)).output == "0\n"
+    with socket.socket(socket.AF_UNIX) as named:
+        named.bind("\0toolcell-open")
+        named.listen()
+        code = "import socket; print(socket.socket(socket.AF_UNIX).connect_ex('\\0toolcell-open'))"
+        assert (await opened.py(code)).output == "0\n"

@@ -191,3 +191,17 @@ async def test_nothing_is_left_in_the_workspace_by_a_call(run: Any, workspace: P
     await run.sh("true")
     await run.py("import json")
     assert list(workspace.iterdir()) == []
+
+
+async def test_a_policy_replaced_by_the_operator_stays_protected(
+    runner: Any, workspace: Path
+) -> None:
+    policy = workspace / "policy.toml"
+    policy.write_text(_POLICY)
+    run = runner(policy=policy)
+    await run.sh("true")
+    (workspace / "new").write_text(_POLICY + "# edited")
+    (workspace / "new").replace(policy)  # as editors and git save a file
+    for _ in range(4):
+        await run.sh("echo evil > policy.toml")
+        assert policy.read_text() == _POLICY + "# edited"

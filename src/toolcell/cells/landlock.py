@@ -1,9 +1,9 @@
 """Landlock: a second wall around files, for the case that a mount lets through too much.
 
 The rules say again, in another part of the kernel, what the mounts say: everything in
-the root may be read, and only a few places written. Abstract sockets and signals are
-scoped to the cell. TCP is left to the network namespace where there is one: rules on
-ports cannot tell the cell's own loopback from the host's.
+the root may be read, and only a few places written. Signals are scoped to the cell, and
+abstract sockets where the policy does not open the network. TCP is left to the network
+namespace: rules on ports cannot tell the cell's own loopback from another.
 
 Rights by ABI, linux/landlock.h: 1 (Linux 5.13), 2 refer (5.19), 3 truncate (6.2), 4 TCP
 (6.7), 5 ioctl on devices (6.10), 6 scopes (6.12).
@@ -28,9 +28,6 @@ REFER = 1 << 13
 TRUNCATE = 1 << 14
 IOCTL_DEV = 1 << 15
 
-BIND_TCP = 1 << 0
-CONNECT_TCP = 1 << 1
-
 SCOPE_ABSTRACT_UNIX_SOCKET = 1 << 0
 SCOPE_SIGNAL = 1 << 1
 
@@ -42,7 +39,7 @@ _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 1
 _ALL_FILE_RIGHTS = (1 << 16) - 1
 
 
-def ruleset(abi: int, writable: tuple[str, ...], *, own_network: bool) -> Ruleset | None:
+def ruleset(abi: int, writable: tuple[str, ...], *, open_network: bool) -> Ruleset | None:
     """Return the ruleset for a kernel's ABI, or None for one without Landlock.
 
     `writable` are the places that a tool may change. Rights that the ABI does not know
@@ -53,9 +50,10 @@ def ruleset(abi: int, writable: tuple[str, ...], *, own_network: bool) -> Rulese
     handled = _FILE_RIGHTS.get(abi, _ALL_FILE_RIGHTS)
     rules = [("/", _READ), ("/proc", _USE), ("/dev", _USE), ("/dev/pts", _USE)]
     rules += [(place, _OWN) for place in writable]
+    scopes = SCOPE_SIGNAL | (0 if open_network else SCOPE_ABSTRACT_UNIX_SOCKET)
     return Ruleset(
         files=handled,
-        tcp=0 if own_network or abi < 4 else BIND_TCP | CONNECT_TCP,
-        scopes=SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL if abi >= 6 else 0,
+        tcp=0,
+        scopes=scopes if abi >= 6 else 0,
         rules=tuple((path, rights & handled) for path, rights in rules),
     )

@@ -107,10 +107,11 @@ def make_plan(
         network=settings.network,
         directory=str(place or _SCRATCH),
         python_path=tuple(_python_path(mounts)),
+        python_prefix=sys.prefix,
         limits=limits,
         seccomp=compile_filter(platform.machine()).hex(),
         landlock=ruleset(
-            capabilities.landlock_abi, tuple(writable), own_network=settings.network == "none"
+            capabilities.landlock_abi, tuple(writable), open_network=settings.network == "host"
         ),
         enforcement=enforcement,
     )

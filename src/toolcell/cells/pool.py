@@ -6,6 +6,8 @@ pay for the making of its walls.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+from pathlib import Path
 
 from toolcell.cells.process import Cell, Launcher
 from toolcell.errors import CellRefused
@@ -13,19 +15,29 @@ from toolcell.model import Plan
 
 
 class CellPool:
-    """Ready cells of one plan."""
+    """Ready cells of one kind.
 
-    def __init__(self, plan: Plan, spare: int = 2) -> None:
+    The plan is computed anew for each launcher. A launcher is retired when a place that
+    it protects inside the workspace was replaced on the host: the kernel detaches a mount
+    whose mount point is renamed over (detach_mounts), and what it protected with it.
+    """
+
+    def __init__(self, make_plan: Callable[[], Plan], spare: int = 2) -> None:
         """Keep up to `spare` cells waiting; none is made before the first call."""
-        self.plan = plan
+        self._make_plan = make_plan
         self._spare = spare
         self._ready: deque[Cell] = deque()
         self._launcher: Launcher | None = None
+        self._retired: list[Launcher] = []
+        self._identities: dict[str, tuple[int, int] | None] = {}
         self._starting = asyncio.Lock()
         self._refill: asyncio.Task[None] | None = None
 
-    async def take(self) -> Cell:
-        """Hand over a ready cell, which is the caller's from then on; raises CellRefused."""
+    async def take(self) -> tuple[Cell, Plan]:
+        """Hand over a ready cell, which is the caller's from then on, and its plan.
+
+        Raises CellRefused, or WorkspaceError where the plan cannot be computed.
+        """
         launcher = await self._living()
         try:
             cell = self._waiting_cell() or await launcher.make()
@@ -35,22 +47,37 @@ class CellPool:
             launcher = await self._living()  # it died just now; a new one may do better
             cell = await launcher.make()
         self._refill_soon(launcher)
-        return cell
+        return cell, launcher.plan
 
     async def close(self) -> None:
-        """End the launcher and every cell that waits."""
+        """End the launchers and every cell of theirs."""
         if self._refill is not None:
             self._refill.cancel()
             await asyncio.gather(self._refill, return_exceptions=True)
-        self._drop()
+        self._drop_waiting()
+        for launcher in [*self._retired, *([self._launcher] if self._launcher else [])]:
+            launcher.close()
+        self._retired, self._launcher = [], None
 
     async def _living(self) -> Launcher:
         async with self._starting:
-            if self._launcher is not None and not self._launcher.alive:
-                self._drop()  # it died, and its cells with it: begin anew
+            if self._launcher is not None and not self._fit(self._launcher):
+                self._drop_waiting()
+                self._retired.append(self._launcher)
+                self._launcher = None
+            for launcher in [launcher for launcher in self._retired if not launcher.busy]:
+                self._retired.remove(launcher)
+                launcher.close()
             if self._launcher is None:
-                self._launcher = await Launcher.start(self.plan)
+                plan = self._make_plan()
+                self._identities = {place: _identity(place) for place in _exposed(plan)}
+                self._launcher = await Launcher.start(plan)
             return self._launcher
+
+    def _fit(self, launcher: Launcher) -> bool:
+        return launcher.alive and all(
+            _identity(place) == known for place, known in self._identities.items()
+        )
 
     def _waiting_cell(self) -> Cell | None:
         while self._ready:
@@ -66,14 +93,33 @@ class CellPool:
 
     async def _fill(self, launcher: Launcher) -> None:
         try:
-            while launcher.alive and len(self._ready) < self._spare:
-                self._ready.append(await launcher.make())
+            while launcher is self._launcher and len(self._ready) < self._spare:
+                cell = await launcher.make()
+                if launcher is not self._launcher:  # retired in the meantime
+                    cell.close()
+                    return
+                self._ready.append(cell)
         except CellRefused:
             return  # the next call meets the same refusal, and reports it
 
-    def _drop(self) -> None:
+    def _drop_waiting(self) -> None:
         while self._ready:
             self._ready.popleft().close()
-        if self._launcher is not None:
-            self._launcher.close()
-            self._launcher = None
+
+
+def _exposed(plan: Plan) -> list[str]:
+    """The mounts that a tool's writable places hold, and those places themselves."""
+    writable = [mount.target for mount in plan.mounts if mount.writable]
+    return [
+        mount.source
+        for mount in plan.mounts
+        if any(Path(mount.target).is_relative_to(place) for place in writable)
+    ]
+
+
+def _identity(place: str) -> tuple[int, int] | None:
+    try:
+        found = Path(place).stat()
+    except OSError:  # gone: not the same
+        return None
+    return found.st_dev, found.st_ino

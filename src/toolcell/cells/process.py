@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,18 @@ class Cell:
     """The controller's ends of one cell that is being made, is ready, or runs its call."""
 
     def __init__(
-        self, request: int, reply: int, stdout: int, stderr: int, status: int, pidfd: int
+        self,
+        request: int,
+        reply: int,
+        stdout: int,
+        stderr: int,
+        status: int,
+        pidfd: int,
+        *,
+        on_close: Callable[["Cell"], None],
     ) -> None:
         """Own the descriptors from now on; the pipe ends become non-blocking."""
+        self._on_close = on_close
         self.request = request
         self.reply = reply
         self.stdout = stdout
@@ -90,6 +100,7 @@ class Cell:
         """Release the descriptors; a cell that still waits for its call ends by that."""
         for name in _ENDS:
             self.close_end(name)
+        self._on_close(self)
 
     def close_end(self, name: str) -> None:
         """Release one descriptor by its name; doing it twice does nothing."""
@@ -104,17 +115,27 @@ class Cell:
 
 
 class Launcher:
-    """A started launcher of one plan."""
+    """A started launcher of one plan.
+
+    `alive` turns false when it is found to have ended.
+    """
 
     def __init__(
-        self, process: "subprocess.Popen[bytes]", control: socket.socket, log: Any
+        self, plan: Plan, process: "subprocess.Popen[bytes]", control: socket.socket, log: Any
     ) -> None:
+        self.plan = plan
         self._process = process
         self._control = control
         self._log = log
         self._number = 0
         self._waiting: dict[int, asyncio.Future[Cell]] = {}
+        self._open: set[Cell] = set()
         self.alive = True
+
+    @property
+    def busy(self) -> bool:
+        """Whether a cell of this launcher is being made or is not closed yet."""
+        return bool(self._waiting or self._open)
 
     @classmethod
     async def start(cls, plan: Plan) -> "Launcher":
@@ -122,7 +143,7 @@ class Launcher:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         log = tempfile.TemporaryFile()  # noqa: SIM115  # owned by the launcher, closed with it
         try:
-            launcher = cls(_spawn(plan, theirs, log), ours, log)
+            launcher = cls(plan, _spawn(plan, theirs, log), ours, log)
         except OSError as error:
             ours.close()
             log.close()
@@ -130,7 +151,7 @@ class Launcher:
         finally:
             theirs.close()
         try:
-            await launcher._begin(plan)
+            await launcher._begin()
         except BaseException:
             launcher.close()
             raise
@@ -147,6 +168,10 @@ class Launcher:
             cell = await made
         except OSError as error:
             raise CellRefused(f"the launcher could not be asked for a cell: {error}") from error
+        except asyncio.CancelledError:
+            if made.done() and not made.cancelled() and made.exception() is None:
+                made.result().close()  # it came in the same turn of the loop
+            raise
         finally:
             self._waiting.pop(number, None)
         try:
@@ -171,10 +196,10 @@ class Launcher:
             self._process.wait()
         self._log.close()
 
-    async def _begin(self, plan: Plan) -> None:
+    async def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         self._control.setblocking(False)
-        await loop.sock_sendall(self._control, wire.encode(_wire_plan(plan)))
+        await loop.sock_sendall(self._control, wire.encode(_wire_plan(self.plan)))
         try:
             async with asyncio.timeout(_START_SECONDS):
                 data = await loop.sock_recv(self._control, _MESSAGE)
@@ -217,7 +242,9 @@ class Launcher:
                 os.close(fd)
             made.set_exception(LauncherFailed("too many open files in this process", errno.EMFILE))
         else:
-            made.set_result(Cell(*fds))
+            cell = Cell(*fds, on_close=self._open.discard)
+            self._open.add(cell)
+            made.set_result(cell)
 
     def _lose(self, why: str) -> None:
         self.alive = False
@@ -273,7 +300,7 @@ def _wire_plan(plan: Plan) -> dict[str, Any]:
 
 _SENT = {
     *("identity", "mounts", "hidden", "files", "links"),
-    *("network", "directory", "python_path", "seccomp", "landlock"),
+    *("network", "directory", "python_path", "python_prefix", "seccomp", "landlock"),
 }
 
 

@@ -53,11 +53,13 @@ class Supervisor:
         self._unsent = memoryview(b"")
         self._timers: list[asyncio.TimerHandle] = []
         self._watcher: asyncio.Task[None] | None = None
+        self._tap_failed: OSError | None = None
 
     async def run(self, prepared: PreparedToolCall, stdin: str | None, wall: float) -> Report:
         """Send the call and wait for its end; `wall` is in seconds.
 
-        Raises WireError where the call is too large to be sent, and if it is cancelled.
+        Raises WireError where the call is too large to be sent, an OSError that the tap
+        raised, and if it is cancelled. Whatever it raises, the cell is gone by then.
         """
         began = time.perf_counter()
         try:
@@ -67,7 +69,8 @@ class Supervisor:
             raise
         try:
             self._begin(wall)
-            await self._ended
+            # Shielded: to cancel this task must not make the future look like an end.
+            await asyncio.shield(self._ended)
         finally:
             # Also on cancellation, and on a defect of ours: nothing is left running.
             self._kill("cancel")
@@ -76,6 +79,8 @@ class Supervisor:
             await self._settle()
             report = self._report(time.perf_counter() - began)
             self._release()
+        if self._tap_failed is not None:
+            raise self._tap_failed
         return report
 
     def cancel(self) -> None:
@@ -145,8 +150,12 @@ class Supervisor:
                 self._loop.remove_reader(fd)
             return 0
         self._captures[stream].feed(data)
-        if self._tap:
-            self._tap(stream, data)
+        if self._tap and self._tap_failed is None:
+            try:
+                self._tap(stream, data)
+            except OSError as error:  # whoever reads has gone, or the disk is full
+                self._tap_failed = error
+                self._kill("cancel")
         if sum(capture.total_bytes for capture in self._captures.values()) > self._limits.output:
             self._kill("output")
         return len(data)

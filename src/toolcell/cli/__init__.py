@@ -1,5 +1,6 @@
 """The command line. Data on stdout, talk on stderr; exit codes in `cli.exits`."""
 
+import os
 import sys
 import traceback
 from typing import NoReturn
@@ -21,10 +22,19 @@ def main() -> NoReturn:
         print("toolcell: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has enough of it
+        _leave_quietly()
+        sys.exit(OWN_FAULT)
+    except OSError as error:
+        print(f"toolcell: {error.strerror or error}", file=sys.stderr)
+        _leave_quietly()
         sys.exit(OWN_FAULT)
     except Exception:  # noqa: BLE001  # a defect of ours: shown whole, and told apart by its code
         traceback.print_exc()
         print("toolcell: this is a defect in toolcell; please report it", file=sys.stderr)
         sys.exit(OWN_FAULT)
     sys.exit(0)
+
+
+def _leave_quietly() -> None:
+    """Whoever reads standard output is gone or full: the interpreter must not flush to it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

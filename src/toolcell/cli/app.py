@@ -65,15 +65,25 @@ class WorkspaceMode(StrEnum):
     none = "none"
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"toolcell {toolcell.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=_print_version,
+        ),
     ] = False,
 ) -> None:
-    if version:
-        typer.echo(f"toolcell {toolcell.__version__}")
-        raise typer.Exit
+    del version  # its callback has done its work
 
 
 @app.command(context_settings={"allow_interspersed_args": False})

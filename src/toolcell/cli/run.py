@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+import signal
 import sys
 
 from toolcell.cells.supervisor import Stream
@@ -16,7 +17,11 @@ def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool)
     options = RunOptions(
         stdin=sys.stdin.read() if stdin else None, tap=None if as_json else _pass_through
     )
-    outcome = asyncio.run(_run(setup, command, options))
+    try:
+        outcome = asyncio.run(_run(setup, command, options))
+    except BrokenPipeError:
+        # As a shell says of a command whose reader has had enough.
+        return 128 + signal.SIGPIPE
     if as_json:
         print(outcome.model_dump_json())
     elif isinstance(outcome, ApprovalRequest):

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from toolcell.model.base import SCHEMA_VERSION, Bytes, Count, Frozen, Seconds
-from toolcell.model.tools import digest_of
 
 
 class Guarantee(StrEnum):
@@ -46,7 +45,9 @@ class Limits(Frozen):
         """The limits that are built into a cell; the others are the controller's to keep."""
         return {
             "cpu": max(1, round(self.cpu)),
-            "memory": self.memory,
+            # RLIMIT_DATA counts what is reserved, such as each thread's whole stack. What
+            # is used is watched; this only stops a jump far past the limit.
+            "memory": 2 * self.memory,
             "processes": self.processes,
             "open_files": self.open_files,
             "file_size": self.file_size,
@@ -128,15 +129,11 @@ class Plan(Frozen):
     network: Literal["none", "host"]
     directory: str
     python_path: tuple[str, ...]
+    python_prefix: str
     limits: Limits
     seccomp: str
     landlock: Ruleset | None
     enforcement: "Enforcement"
-
-    @property
-    def key(self) -> str:
-        """A digest: cells of equal plans are alike."""
-        return digest_of(self.model_dump(mode="json"))
 
 
 class Enforcement(Frozen):
