@@ -34,15 +34,13 @@ def read_file(path: str, start_line: int = 1, end_line: int | None = None) -> st
 def list_files(path: str = ".", glob: str = "*", limit: int = 1000) -> dict[str, Any]:
     """List files below a directory whose path or name matches the glob, in sorted order."""
     base = _existing_directory(path)
-    names: list[str] = []
-    total = 0
-    for file in _walk(base):
-        name = _relative(file)
-        if fnmatch(name, glob) or fnmatch(file.name, glob):
-            total += 1
-            if len(names) < limit:
-                names.append(name)
-    return {"files": sorted(names), "total": total, "left_out": total - len(names)}
+    names = sorted(
+        name
+        for file in _walk(base)
+        if fnmatch(name := _relative(file), glob) or fnmatch(file.name, glob)
+    )
+    left_out = max(0, len(names) - limit)
+    return {"files": names[:limit], "total": len(names), "left_out": left_out}
 
 
 def search_text(pattern: str, path: str = ".", glob: str = "*", limit: int = 200) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from toolcell.model import Category, Enforcement, ErrorInfo, PreparedToolCall, canonical_json
 
@@ -105,7 +105,7 @@ def _outcome(ended: _Ended) -> tuple[Any, ErrorInfo | None]:
         value = to_jsonable_python(ended.value)
         canonical_json(value).encode()  # refuses what JSON cannot carry: NaN, lone surrogates
         return value, None
-    except (PydanticSerializationError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001  # properties and generators are the tool's code
         return None, ErrorInfo(
             category=Category.BAD_REPLY, message=f"the tool's answer is not JSON: {_clean(error)}"
         )
@@ -125,4 +125,8 @@ def _error_of(error: BaseException) -> ErrorInfo:
 
 def _clean(text: object) -> str:
     """Text that JSON can carry, and not too much of it: it is the tool's own."""
-    return str(text)[:_MESSAGE_CAP].encode(errors="backslashreplace").decode()
+    try:
+        words = str(text)
+    except Exception:  # noqa: BLE001  # __str__ is the tool's code, too
+        words = f"a {type(text).__name__} that cannot be shown"
+    return words[:_MESSAGE_CAP].encode(errors="backslashreplace").decode()

@@ -19,7 +19,13 @@ from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool
 from toolcell.cells.process import LauncherFailed
 from toolcell.cells.supervisor import Supervisor, Tap
-from toolcell.errors import CellRefused, GrantError, ToolcellError, WorkspaceError
+from toolcell.errors import (
+    CellRefused,
+    GrantError,
+    RegistrationError,
+    ToolcellError,
+    WorkspaceError,
+)
 from toolcell.inline import ENFORCEMENT, run_inline
 from toolcell.model import (
     Category,
@@ -141,6 +147,8 @@ class ToolRuntime:
             arguments = validate(definition, call.arguments)
         except InvalidArguments as error:
             return refused(origin, _invalid(str(error)))
+        except RegistrationError as error:  # registered after the runtime was made
+            return refused(origin, _unusable(str(error)))
         return PreparedToolCall.of(call, definition, arguments)
 
     async def execute(
@@ -268,6 +276,10 @@ def _invalid(problems: str) -> ErrorInfo:
         message=problems,
         hint="correct the arguments and call again",
     )
+
+
+def _unusable(why: str) -> ErrorInfo:
+    return ErrorInfo(category=Category.CELL_SETUP, message=f"the call was not run: {why}")
 
 
 def _overloaded(most: int) -> ErrorInfo:

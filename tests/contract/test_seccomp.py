@@ -62,7 +62,7 @@ DANGEROUS = {
     ),
     "programs and probes in the kernel": (
         EPERM,
-        "bpf perf_event_open uretprobe lookup_dcookie",
+        "bpf perf_event_open lookup_dcookie",
     ),
     "keyrings, which no namespace divides": (EPERM, "add_key request_key keyctl"),
     "io_uring: operations that no filter sees": (
@@ -171,6 +171,7 @@ HARMLESS = {
         mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink msgctl msgget
         msgrcv msgsnd semctl semget semop semtimedop
     """,
+    "what the kernel puts in the way of a traced function, not the program": "uretprobe",
     "sockets that exist": "accept recvmmsg sendmmsg sendmsg",
     "more walls of one's own": """
         seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -116,9 +117,9 @@ async def test_a_coroutine_that_ignores_its_cancellation_is_answered_at_its_dead
     release, ended = asyncio.Event(), asyncio.Event()
 
     async def stubborn() -> None:
-        while not release.is_set():
-            with suppress(asyncio.CancelledError):
-                await release.wait()
+        with suppress(asyncio.CancelledError):
+            await release.wait()
+        await release.wait()
         ended.set()
 
     _, error = await run(stubborn, wall=0.05)
@@ -190,3 +191,25 @@ async def test_a_definition_without_a_function_is_misuse():
     definition = schema_tool({}).model_copy(update={"isolation": "inline"})
     with pytest.raises(TypeError, match="has no function"):
         await run_inline(prepared(definition), 1.0)
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def test_an_exception_that_cannot_be_shown_is_a_result():
+    def fail() -> None:
+        raise UnspeakableError
+
+    _, error = await run(fail)
+    assert error.message == "UnspeakableError: a UnspeakableError that cannot be shown"
+
+
+async def test_an_answer_whose_own_code_raises_is_a_bad_reply():
+    def count() -> Iterator[int]:
+        yield 1
+        raise RuntimeError("halfway")
+
+    _, error = await run(count)
+    assert error.category is Category.BAD_REPLY

@@ -115,6 +115,7 @@ EXAMPLES: list[BaseModel] = [
         network="none",
         directory="/tmp",
         python_path=(),
+        python_prefix="/usr",
         hidden=("/venv/pip.conf",),
         seccomp="06000000",
         landlock=Ruleset(files=1, tcp=0, scopes=0, rules=(("/", 1),)),

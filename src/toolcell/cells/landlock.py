@@ -5,8 +5,11 @@ the root may be read, and only a few places written. Signals are scoped to the c
 abstract sockets where the policy does not open the network. TCP is left to the network
 namespace: rules on ports cannot tell the cell's own loopback from another.
 
-Rights by ABI, linux/landlock.h: 1 (Linux 5.13), 2 refer (5.19), 3 truncate (6.2), 4 TCP
-(6.7), 5 ioctl on devices (6.10), 6 scopes (6.12).
+A rule holds across the mounts below its place and cannot subtract: what is mounted
+read-only inside a writable place is protected by its mount alone.
+
+Rights by ABI, linux/landlock.h: 1 (Linux 5.13), 2 refer (5.19), 3 truncate (6.2), 5 ioctl
+on devices (6.10), 6 scopes (6.12).
 """
 
 from toolcell.model import Ruleset

@@ -6,6 +6,7 @@ guarantee that the policy requires; where one cannot be met, there is no plan.
 
 import os
 import platform
+import stat
 import sys
 import sysconfig
 import warnings
@@ -109,7 +110,7 @@ def make_plan(
         python_path=tuple(_python_path(mounts)),
         python_prefix=sys.prefix,
         limits=limits,
-        seccomp=compile_filter(platform.machine()).hex(),
+        seccomp=compile_filter(platform.machine(), set_group_id=_is_shared(place)).hex(),
         landlock=ruleset(
             capabilities.landlock_abi, tuple(writable), open_network=settings.network == "host"
         ),
@@ -150,6 +151,17 @@ def resolve_workspace(workspace: Path | None) -> Path:
     if any(place.is_relative_to(path) for path in ("/proc", "/dev", "/sys")):
         raise WorkspaceError(f"{place} is part of the kernel's own tree, not a place for files")
     return place
+
+
+def _is_shared(workspace: Path | None) -> bool:
+    """Whether a group shares the workspace by set-group-id directories, as with chmod g+s.
+
+    Its tools then have to keep that bit on what they copy. Not for root's own group.
+    """
+    if workspace is None:
+        return False
+    found = workspace.stat()
+    return bool(found.st_mode & stat.S_ISGID) and found.st_gid != 0
 
 
 def _identity() -> Identity:

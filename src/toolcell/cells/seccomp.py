@@ -62,8 +62,8 @@ _ALLOWED = """
     sigaltstack signalfd signalfd4 socket socketpair splice stat statfs statx symlink symlinkat
     sync sync_file_range syncfs sysinfo tee tgkill time timer_create timer_delete
     timer_getoverrun timer_gettime timer_settime timerfd_create timerfd_gettime
-    timerfd_settime times tkill truncate umask uname unlink unlinkat utime utimensat utimes
-    vfork vmsplice wait4 waitid write writev
+    timerfd_settime times tkill truncate umask uname unlink unlinkat uretprobe utime utimensat
+    utimes vfork vmsplice wait4 waitid write writev
 """
 
 _ANSWERED_MISSING = """
@@ -74,7 +74,8 @@ _ANSWERED_MISSING = """
 """
 
 _NAMESPACES = 0x7E020000  # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
-_SET_ID_BITS = 0o6000
+SET_USER_ID = 0o4000
+SET_GROUP_ID = 0o2000
 _DEVICE_BIT = 0o020000  # set in S_IFCHR and S_IFBLK, not in files, pipes and sockets
 _CREATES = 0o100 | 0o20000000  # O_CREAT, and __O_TMPFILE without O_DIRECTORY
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
@@ -110,24 +111,30 @@ def _only(argument: int, values: Iterable[int], otherwise: int) -> Guard:
 
 _FAMILIES = _only(0, (_AF_UNIX, _AF_INET, _AF_INET6), NO_FAMILY)
 
-# Set-id bits: a file with them, made in the workspace, would lend its owner's rights to
-# every other user of the host, and its owner may be root.
-GUARDS = {
-    "clone": _refuse_if(Test(0, "any", _NAMESPACES)),
-    "socket": _FAMILIES,
-    "socketpair": _FAMILIES,
-    # On the low 32 bits, as the kernel reads it (CVE-2019-10063).
-    "ioctl": Guard(tuple(((Test(1, "is", v),), REFUSE) for v in (_TIOCSTI, _TIOCLINUX))),
-    "personality": _only(0, (0, 0xFFFFFFFF), REFUSE),
-    "chmod": _refuse_if(Test(1, "any", _SET_ID_BITS)),
-    "fchmod": _refuse_if(Test(1, "any", _SET_ID_BITS)),
-    "fchmodat": _refuse_if(Test(2, "any", _SET_ID_BITS)),
-    "creat": _refuse_if(Test(1, "any", _SET_ID_BITS)),
-    "mknod": _refuse_if(Test(1, "any", _SET_ID_BITS | _DEVICE_BIT)),
-    "mknodat": _refuse_if(Test(2, "any", _SET_ID_BITS | _DEVICE_BIT)),
-    "open": _refuse_if(Test(1, "any", _CREATES), Test(2, "any", _SET_ID_BITS)),
-    "openat": _refuse_if(Test(2, "any", _CREATES), Test(3, "any", _SET_ID_BITS)),
-}
+
+def guards(set_id_bits: int) -> dict[str, Guard]:
+    """The conditions on arguments, by call; modes with one of `set_id_bits` are refused.
+
+    A file with them, made in the workspace, would lend its owner's or group's rights to
+    every other user of the host, and its owner may be root.
+    """
+    mode, node = set_id_bits, set_id_bits | _DEVICE_BIT
+    return {
+        "clone": _refuse_if(Test(0, "any", _NAMESPACES)),
+        "socket": _FAMILIES,
+        "socketpair": _FAMILIES,
+        # On the low 32 bits, as the kernel reads it (CVE-2019-10063).
+        "ioctl": Guard(tuple(((Test(1, "is", v),), REFUSE) for v in (_TIOCSTI, _TIOCLINUX))),
+        "personality": _only(0, (0, 0xFFFFFFFF), REFUSE),
+        "chmod": _refuse_if(Test(1, "any", mode)),
+        "fchmod": _refuse_if(Test(1, "any", mode)),
+        "fchmodat": _refuse_if(Test(2, "any", mode)),
+        "creat": _refuse_if(Test(1, "any", mode)),
+        "mknod": _refuse_if(Test(1, "any", node)),
+        "mknodat": _refuse_if(Test(2, "any", node)),
+        "open": _refuse_if(Test(1, "any", _CREATES), Test(2, "any", mode)),
+        "openat": _refuse_if(Test(2, "any", _CREATES), Test(3, "any", mode)),
+    }
 
 
 class Instruction(NamedTuple):
@@ -151,18 +158,23 @@ _FARTHEST = 255  # a conditional jump's reach
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 
-def compile_filter(architecture: str) -> bytes:
-    """Return the program for one architecture, as an array of struct sock_filter."""
-    return b"".join(struct.pack("=HBBI", *item) for item in instructions(architecture))
+def compile_filter(architecture: str, *, set_group_id: bool = False) -> bytes:
+    """Return the program for one architecture, as an array of struct sock_filter.
+
+    `set_group_id` allows that bit, for workspaces whose directories inherit it.
+    """
+    program = instructions(architecture, set_group_id=set_group_id)
+    return b"".join(struct.pack("=HBBI", *item) for item in program)
 
 
-def instructions(architecture: str) -> list[Instruction]:
+def instructions(architecture: str, *, set_group_id: bool = False) -> list[Instruction]:
     """Return the program for one architecture; raises KeyError for one it does not know."""
+    set_id_bits = SET_USER_ID | (0 if set_group_id else SET_GROUP_ID)
     known = numbers(architecture)
     answers: dict[int, int | Guard] = dict.fromkeys(known.values(), REFUSE)
     answers |= {known[name]: MISSING for name in _ANSWERED_MISSING.split() if name in known}
     answers |= {known[name]: ALLOW for name in _ALLOWED.split() if name in known}
-    answers |= {known[name]: guard for name, guard in GUARDS.items() if name in known}
+    answers |= {known[name]: guard for name, guard in guards(set_id_bits).items() if name in known}
     return [
         Instruction(_LOAD, 0, 0, _ARCHITECTURE),
         Instruction(_EQUAL, 1, 0, AUDIT_ARCH[architecture]),

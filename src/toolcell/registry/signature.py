@@ -159,7 +159,9 @@ def _check_default(function: Callable[..., Any], name: str, hint: Any, default: 
     try:
         adapter = TypeAdapter(hint)
         adapter.validate_python(default)
-        adapter.validate_json(canonical_json(to_jsonable_python(default)))
+        again = adapter.validate_json(canonical_json(to_jsonable_python(default)), extra="forbid")
+        if again != default:  # as with a secret, whose JSON is asterisks
+            raise ValueError(f"{default!r} is not what its JSON says")
     except PydanticUserError:
         return  # the whole model is refused for this annotation, in words of its own
     except (PydanticSerializationError, ValueError):
