@@ -3,16 +3,16 @@
 Runs inside the cell only. A handler is named by module and function; a module that
 was the controller's own script comes with its file instead, since it cannot be
 imported by name.
+
+The launcher imports this module, and each cell is a fork of it. What few calls need is
+imported where it is needed: every page of the launcher is copied or mapped again in
+every cell, and threading would run a handler of its own after each fork.
 """
 
 import atexit
 import importlib
-import importlib.util
-import inspect
-import linecache
 import sys
-import threading
-import traceback
+import types
 import typing
 from collections.abc import Callable
 from pathlib import PurePath
@@ -21,6 +21,9 @@ from typing import Any
 from sandbox_workers import wire
 
 _SCRIPT_NAME = "__toolcell_main__"
+
+sources: dict[str, tuple[int, None, list[str], str]] = {}
+"""Source that is in no file, as linecache keeps it, for the lines of a traceback."""
 
 
 class HandlerError(Exception):
@@ -44,8 +47,8 @@ def run(call: dict[str, Any]) -> Any:
     if call["typed"]:
         arguments |= _built(function, {name: arguments[name] for name in call["typed"]})
     value = function(**arguments)
-    if inspect.iscoroutine(value):
-        import asyncio  # only for tools that need it: 50 ms
+    if isinstance(value, types.CoroutineType):
+        import asyncio
 
         return asyncio.run(value)
     return value
@@ -69,10 +72,12 @@ def _find(call: dict[str, Any]) -> Callable[..., Any]:
 def _load(module: str, file: str | None) -> Any:
     if file is None:
         return importlib.import_module(module)
-    spec = importlib.util.spec_from_file_location(_SCRIPT_NAME, file)
+    from importlib import util
+
+    spec = util.spec_from_file_location(_SCRIPT_NAME, file)
     if spec is None or spec.loader is None:
         raise HandlerError(f"{file} is not a Python file", "register the tool from a .py file")
-    loaded = importlib.util.module_from_spec(spec)
+    loaded = util.module_from_spec(spec)
     sys.modules[_SCRIPT_NAME] = loaded
     spec.loader.exec_module(loaded)
     return loaded
@@ -125,10 +130,13 @@ def exit_code(error: BaseException) -> int:
 
 def print_traceback(error: BaseException) -> None:
     """Print the traceback without the frames of this package, which are not the tool's."""
+    import linecache
+    import traceback
+
     frames = error.__traceback__
     while frames and "sandbox_workers" in frames.tb_frame.f_code.co_filename:
         frames = frames.tb_next
-    linecache.checkcache()
+    linecache.cache |= sources
     traceback.print_exception(type(error), error, frames)
 
 
@@ -136,7 +144,8 @@ def finish(code: int) -> int:
     """Wait for the tool's threads and run its exit handlers, as an interpreter does at its end."""
     try:
         # What multiprocessing runs at the end of its own forked children (CPython 3.11 on).
-        threading._shutdown()  # type: ignore[attr-defined]
+        if threading := sys.modules.get("threading"):
+            threading._shutdown()
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,8 +1,9 @@
 """python: runs source text as a program of its own would run, in this very process."""
 
-import linecache
 import sys
 import types
+
+from sandbox_workers import handlers
 
 _NAME = "<code>"
 
@@ -13,6 +14,5 @@ def python(code: str) -> None:
     sys.modules["__main__"] = main
     sys.path.insert(0, "")
     sys.argv = ["-c"]
-    # Tracebacks quote the line; without an entry here they would have nothing to quote.
-    linecache.cache[_NAME] = (len(code), None, code.splitlines(keepends=True), _NAME)
+    handlers.sources[_NAME] = (len(code), None, code.splitlines(keepends=True), _NAME)
     exec(compile(code, _NAME, "exec"), main.__dict__)  # noqa: S102  # what this tool is for

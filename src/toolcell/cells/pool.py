@@ -14,6 +14,9 @@ from toolcell.errors import CellRefused
 from toolcell.model import Plan
 
 
+_PAUSE = 0.002
+
+
 class CellPool:
     """Ready cells of one kind.
 
@@ -46,7 +49,8 @@ class CellPool:
                 raise
             launcher = await self._living()  # it died just now; a new one may do better
             cell = await launcher.make()
-        self._refill_soon(launcher)
+        # Not at once: the making would compete with the call that just got its cell.
+        asyncio.get_running_loop().call_later(_PAUSE, self._refill_soon, launcher)
         return cell, launcher.plan
 
     async def close(self) -> None:
