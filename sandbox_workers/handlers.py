@@ -6,12 +6,15 @@ imported by name.
 
 The launcher imports this module, and each cell is a fork of it. What few calls need is
 imported where it is needed: every page of the launcher is copied or mapped again in
-every cell, and threading would run a handler of its own after each fork.
+every cell, and threading would run a handler of its own after each fork. What tells of
+a failure is here: it has to work where no file can be opened any more.
 """
 
 import atexit
 import importlib
+import linecache
 import sys
+import traceback
 import types
 import typing
 from collections.abc import Callable
@@ -130,9 +133,6 @@ def exit_code(error: BaseException) -> int:
 
 def print_traceback(error: BaseException) -> None:
     """Print the traceback without the frames of this package, which are not the tool's."""
-    import linecache
-    import traceback
-
     frames = error.__traceback__
     while frames and "sandbox_workers" in frames.tb_frame.f_code.co_filename:
         frames = frames.tb_next

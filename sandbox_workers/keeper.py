@@ -48,14 +48,14 @@ def main() -> NoReturn:
 
 
 def _go_behind_the_walls(control: socket.socket, plan: dict[str, Any]) -> NoReturn:
-    libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.do(libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL))
     root.pivot()
     memory = os.memfd_create("plan", 0)
     os.write(memory, wire.encode(plan))
     os.lseek(memory, 0, os.SEEK_SET)
     os.set_inheritable(control.fileno(), True)
     # Ambient: the only capabilities that an execve of a plain program keeps (Linux 4.3).
-    libc.make_capabilities_ambient()
+    libc.do(*libc.ambient_capabilities())
     place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT.format(place=place)]
     os.execv(sys.executable, [*python, str(control.fileno()), str(memory)])  # noqa: S606

@@ -23,32 +23,54 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from sandbox_workers import init, libc, wire
+from sandbox_workers import init, libc, wire, worker
 
 MAX_MESSAGE = 128 * 1024
 """Largest control message in bytes; below the default socket buffer of Linux (208 KiB)."""
 
+# Descriptors have fixed numbers, so that what uses them can be prepared: the two here, and
+# from then on the five pipes of the cell that is being made.
+_CONTROL, _OWN = 3, 4
+_PIPES = [(5 + 2 * pipe, 6 + 2 * pipe) for pipe in range(5)]
+_THEIRS = [_PIPES[0][0], *(write for _, write in _PIPES[1:])]
+_OURS = [_PIPES[0][1], *(read for read, _ in _PIPES[1:])]
+
 
 def main() -> NoReturn:
     """Serve: arguments are the descriptors of the control socket and of the plan."""
-    libc.prctl(libc.PR_CAP_AMBIENT, libc.PR_CAP_AMBIENT_CLEAR_ALL)
-    control = socket.socket(fileno=int(sys.argv[1]))
-    control.set_inheritable(False)
+    libc.do(libc.prctl(libc.PR_CAP_AMBIENT, libc.PR_CAP_AMBIENT_CLEAR_ALL))
     with os.fdopen(int(sys.argv[2]), "rb") as memory:
         plan = wire.decode(memory.read())
-    # The kernel reaps the inits: their ends are told by pidfd and by the status pipe.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    control = _take_places(int(sys.argv[1]))
+    try:
+        # The kernel reaps the inits: their ends are told by pidfd and by the status pipe.
+        libc.do(libc.signal(signal.SIGCHLD, signal.SIG_IGN))
+        worker.prepare()
+        steps = init.Steps(plan, _THEIRS, [*_OURS, _CONTROL, _OWN])
+        control.send(wire.encode({"ready": True}))
+        _serve(control, plan, steps)
+    except OSError as error:
+        control.send(wire.encode({"failed": describe("the launcher", error)}))
+    os._exit(0)
+
+
+def _take_places(inherited: int) -> socket.socket:
+    """Bring the control socket and the launcher's own pidfd to their numbers."""
+    if inherited != _CONTROL:
+        os.dup2(inherited, _CONTROL)
+        os.close(inherited)
+    os.set_inheritable(_CONTROL, False)
+    if os.pidfd_open(os.getpid()) != _OWN:
+        raise OSError("a descriptor was inherited that should not have been")
+    # The one that was inherited came from outside the walls.
+    null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.close(null)
     # Descriptors in flight are counted per user (unix(7)), against the sender's limit: a
     # cell that parks as many as its own limit allows must not keep this process from sending.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    try:
-        init.prepare(plan)
-        control.send(wire.encode({"ready": True}))
-        _serve(control, plan)
-    except OSError as error:
-        control.send(wire.encode({"failed": describe("the launcher", error)}))
-    os._exit(0)
+    return socket.socket(fileno=_CONTROL)
 
 
 def describe(stage: str, error: OSError) -> dict[str, Any]:
@@ -62,30 +84,32 @@ def _plain(error: OSError) -> str:
     return f"{error.strerror or error}{where}"
 
 
-def _serve(control: socket.socket, plan: dict[str, Any]) -> None:
-    own = os.pidfd_open(os.getpid())
+def _serve(control: socket.socket, plan: dict[str, Any], steps: init.Steps) -> None:
     gc.collect()
     gc.freeze()  # objects made so far stay out of collections, and their pages stay shared
     while data := control.recv(MAX_MESSAGE):
         number = wire.decode(data)["cell"]
         try:
-            _make_cell(control, plan, number, own)
+            _make_cell(control, plan, steps, number)
         except OSError as error:
             control.send(wire.encode({"cell": number, "failed": describe("the fork", error)}))
 
 
-def _make_cell(control: socket.socket, plan: dict[str, Any], number: int, own: int) -> None:
+def _make_cell(
+    control: socket.socket, plan: dict[str, Any], steps: init.Steps, number: int
+) -> None:
     opened: list[int] = []
     try:
-        request_r, request_w = _pipe(opened)
-        pairs = [_pipe(opened) for _ in range(4)]  # reply, stdout, stderr, status
-        theirs = [request_r, *(write for _, write in pairs)]
-        ours = [request_w, *(read for read, _ in pairs)]
-        pid = _fork_cell(plan, theirs, [*ours, control.fileno(), own], own)
+        for expected in _PIPES:
+            pair = os.pipe()
+            opened += pair
+            if pair != expected:
+                raise OSError(f"pipe ends {pair} instead of {expected}: a descriptor leaked")
+        pid = _fork_cell(plan, steps)
         pidfd = os.pidfd_open(pid)
         opened.append(pidfd)
         try:
-            socket.send_fds(control, [wire.encode({"cell": number})], [*ours, pidfd])
+            socket.send_fds(control, [wire.encode({"cell": number})], [*_OURS, pidfd])
         except OSError:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
             raise
@@ -94,22 +118,14 @@ def _make_cell(control: socket.socket, plan: dict[str, Any], number: int, own: i
             os.close(fd)
 
 
-def _pipe(opened: list[int]) -> tuple[int, int]:
-    pair = os.pipe()
-    opened += pair
-    return pair
-
-
-def _fork_cell(plan: dict[str, Any], theirs: list[int], not_theirs: list[int], own: int) -> int:
+def _fork_cell(plan: dict[str, Any], steps: init.Steps) -> int:
     # unshare moves only the children of this process; setns with its own pidfd (Linux
     # 5.8) puts the next fork back, without which a second unshare is EINVAL.
-    libc.unshare(libc.CLONE_NEWPID)
+    libc.do(libc.unshare(libc.CLONE_NEWPID))
     try:
         pid = os.fork()
         if pid == 0:
-            for fd in not_theirs:
-                os.close(fd)
-            init.main(plan, theirs)
+            init.main(plan, steps)
         return pid
     finally:
-        libc.setns(own, libc.CLONE_NEWPID)
+        libc.do(libc.setns(_OWN, libc.CLONE_NEWPID))

@@ -1,16 +1,22 @@
-"""System calls that the standard library does not offer, declared once, without policy.
+"""System calls, prepared before they are made; declared once, without policy.
 
-Each function makes one call and raises `SystemCallError` with the call's name, the
-path where there is one, and errno. Numbers from 424 up are the same on every
-architecture (the unified table, Linux 5.1); older ones are not.
+Each function prepares one call, and `do` makes it. Between the two lies a fork: what the
+launcher has prepared, a cell only has to make, without the Python that prepared it. That
+matters because after a fork every object touched is a page copied; a cell that prepared
+its own calls took a thousand page faults, half of its time.
+
+A call that fails raises `SystemCallError` with its name, the path where there is one,
+and errno. Numbers from 424 up are the same on every architecture (the unified table,
+Linux 5.1); older ones are not.
 """
 
 import ctypes
 import errno
 import os
 import platform
+import stat
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 # clone(2), unshare(2), setns(2)
 CLONE_NEWNS = 0x00020000
@@ -57,6 +63,7 @@ SECCOMP_MODE_FILTER = 2
 
 _NR_OPEN_TREE = 428
 _NR_MOVE_MOUNT = 429
+_NR_CLOSE_RANGE = 436
 _NR_OPENAT2 = 437
 _NR_MOUNT_SETATTR = 442
 _NR_LANDLOCK_CREATE_RULESET = 444
@@ -73,7 +80,6 @@ _LANDLOCK_CREATE_RULESET_VERSION = 1
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 
 _CAPABILITY_VERSION_3 = 0x20080522
-_HERE = AT_FDCWD & 0xFFFFFFFFFFFFFFFF
 
 
 class SystemCallError(OSError):
@@ -86,6 +92,37 @@ class SystemCallError(OSError):
     def __str__(self) -> str:
         where = f" on {self.filename}" if self.filename else ""
         return f"{self.call}{where} failed: {self.strerror} (errno {self.errno})"
+
+
+class Call(NamedTuple):
+    """One prepared call; `kept` are the buffers that its arguments point into.
+
+    `expected` is the result that later calls rely on, such as the number of the
+    descriptor that an open returns.
+    """
+
+    function: Callable[..., int]
+    arguments: tuple[Any, ...]
+    name: str
+    path: str | None = None
+    expected: int | None = None
+    kept: tuple[Any, ...] = ()
+
+    def returns(self, expected: int) -> "Call":
+        """The same call, of which any other result is a failure."""
+        return self._replace(expected=expected)
+
+
+def do(*calls: Call) -> int:
+    """Make calls in order; returns the last result, raises SystemCallError at the first failure."""
+    result = 0
+    for function, arguments, name, path, expected, _ in calls:
+        result = function(*arguments)
+        if result < 0:
+            raise SystemCallError(name, ctypes.get_errno(), path)
+        if expected is not None and result != expected:
+            raise SystemCallError(name, errno.EBADF, path)
+    return result
 
 
 class _MountAttr(ctypes.Structure):
@@ -119,6 +156,10 @@ class _LandlockPathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
+class _Rlimit(ctypes.Structure):
+    _fields_ = (("soft", ctypes.c_uint64), ("hard", ctypes.c_uint64))
+
+
 class _SockFprog(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
@@ -147,22 +188,27 @@ def _declare(name: str, *argtypes: Any, restype: Any = _int) -> Callable[..., in
     return function  # type: ignore[no-any-return]  # ctypes function pointers are untyped
 
 
+_open = _declare("open", _str, _int)
+_write = _declare("write", _int, _ptr, ctypes.c_size_t, restype=_long)
+_close = _declare("close", _int)
+_dup3 = _declare("dup3", _int, _int, _int)
+_mkdir = _declare("mkdir", _str, _int)
+_mknod = _declare("mknod", _str, _int, _ulong)
+_setsid = _declare("setsid")
+_signal = _declare("signal", _int, _long, restype=_long)
+_setrlimit = _declare("setrlimit", _int, _ptr)
 _unshare = _declare("unshare", _int)
 _setns = _declare("setns", _int, _int)
 _mount = _declare("mount", _str, _str, _str, _ulong, _str)
 _umount2 = _declare("umount2", _str, _int)
 _sethostname = _declare("sethostname", _str, ctypes.c_size_t)
+_socket = _declare("socket", _int, _int, _int)
+_ioctl = _declare("ioctl", _int, _ulong, _ptr)
 _prctl = _declare("prctl", _int, _ulong, _ulong, _ulong, _ulong)
 _capget = _declare("capget", _ptr, _ptr)
 _capset = _declare("capset", _ptr, _ptr)
 # One declaration for every raw call: six register-wide arguments.
 _syscall = _declare("syscall", _long, _ulong, _ulong, _ulong, _ulong, _ulong, restype=_long)
-
-
-def _check(result: int, call: str, path: str | None = None) -> int:
-    if result < 0:
-        raise SystemCallError(call, ctypes.get_errno(), path)
-    return result
 
 
 def _older(name: str) -> int:
@@ -172,72 +218,140 @@ def _older(name: str) -> int:
     return numbers[name]
 
 
-def _address(text: bytes) -> tuple[Any, int]:
-    buffer = ctypes.create_string_buffer(text)
-    return buffer, ctypes.addressof(buffer)
+def _raw(number: int, name: str, *arguments: Any, path: str | None = None) -> Call:
+    """Prepare a call by its number; bytes and structures become the addresses of their copies."""
+    kept: list[Any] = []
+    registers: list[int] = []
+    for argument in arguments:
+        if isinstance(argument, int):
+            registers.append(argument & 0xFFFFFFFFFFFFFFFF)
+            continue
+        buffer = ctypes.create_string_buffer(argument) if isinstance(argument, bytes) else argument
+        kept.append(buffer)
+        registers.append(ctypes.addressof(buffer))
+    registers += [0] * (5 - len(registers))
+    return Call(_syscall, (number, *registers), name, path, kept=tuple(kept))
 
 
-def unshare(flags: int) -> None:
+def open_file(path: str, flags: int) -> Call:
+    """open(2), close-on-exec."""
+    return Call(_open, (path.encode(), flags | os.O_CLOEXEC), "open", path)
+
+
+def write(fd: int, data: bytes, path: str | None = None) -> Call:
+    """write(2); writing less is a failure."""
+    buffer = ctypes.create_string_buffer(data, len(data))
+    arguments = (fd, ctypes.addressof(buffer), len(data))
+    return Call(_write, arguments, "write", path, len(data), (buffer,))
+
+
+def close(fd: int) -> Call:
+    """close(2)."""
+    return Call(_close, (fd,), "close")
+
+
+def close_from(fd: int) -> Call:
+    """close_range(2) from `fd` up (Linux 5.9)."""
+    return _raw(_NR_CLOSE_RANGE, "close_range", fd, 0xFFFFFFFF)
+
+
+def dup(fd: int, to: int, *, inherited: bool) -> Call:
+    """dup3(2); `inherited` across execve or not."""
+    return Call(_dup3, (fd, to, 0 if inherited else os.O_CLOEXEC), "dup3")
+
+
+def mkdir(path: str, mode: int) -> Call:
+    """mkdir(2)."""
+    return Call(_mkdir, (path.encode(), mode), "mkdir", path)
+
+
+def mknod(path: str, mode: int) -> Call:
+    """mknod(2) of a regular file."""
+    return Call(_mknod, (path.encode(), stat.S_IFREG | mode, 0), "mknod", path)
+
+
+def setsid() -> Call:
+    """setsid(2)."""
+    return Call(_setsid, (), "setsid")
+
+
+def signal(number: int, disposition: int) -> Call:
+    """signal(2) with 0 (default) or 1 (ignore), behind the back of the interpreter's own table."""
+    return Call(_signal, (number, disposition), "signal")
+
+
+def setrlimit(resource: int, soft: int, hard: int) -> Call:
+    """setrlimit(2)."""
+    limit = _Rlimit(soft, hard)
+    return Call(_setrlimit, (resource, ctypes.addressof(limit)), "setrlimit", kept=(limit,))
+
+
+def unshare(flags: int) -> Call:
     """unshare(2)."""
-    _check(_unshare(flags), "unshare")
+    return Call(_unshare, (flags,), "unshare")
 
 
-def setns(fd: int, nstype: int) -> None:
+def setns(fd: int, nstype: int) -> Call:
     """setns(2); a pidfd is taken since Linux 5.8."""
-    _check(_setns(fd, nstype), "setns")
+    return Call(_setns, (fd, nstype), "setns")
 
 
-def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> Call:
     """mount(2)."""
-    result = _mount(source.encode(), target.encode(), kind.encode(), flags, data.encode())
-    _check(result, f"mount {kind or source}", target)
+    texts = (source.encode(), target.encode(), kind.encode())
+    return Call(_mount, (*texts, flags, data.encode()), f"mount {kind or source}", target)
 
 
-def umount(target: str, flags: int) -> None:
+def umount(target: str, flags: int) -> Call:
     """umount2(2)."""
-    _check(_umount2(target.encode(), flags), "umount", target)
+    return Call(_umount2, (target.encode(), flags), "umount", target)
 
 
-def sethostname(name: str) -> None:
+def sethostname(name: str) -> Call:
     """sethostname(2)."""
-    encoded = name.encode()
-    _check(_sethostname(encoded, len(encoded)), "sethostname")
+    return Call(_sethostname, (name.encode(), len(name.encode())), "sethostname")
 
 
-def prctl(option: int, value: int = 0) -> None:
-    """prctl(2) with one argument."""
-    _check(_prctl(option, value, 0, 0, 0), f"prctl {option}")
+def socket(family: int, kind: int) -> Call:
+    """socket(2)."""
+    return Call(_socket, (family, kind, 0), "socket")
 
 
-def drop_capabilities(last: int) -> None:
-    """Empty the bounding, ambient, effective, permitted and inheritable sets, 0 to `last`."""
-    for capability in range(last + 1):
-        _check(_prctl(PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl PR_CAPBSET_DROP")
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    header = _CapHeader(_CAPABILITY_VERSION_3, 0)
-    data = (_CapData * 2)()
-    _check(_capset(ctypes.addressof(header), ctypes.addressof(data)), "capset")
+def ioctl(fd: int, request: int, data: bytes) -> Call:
+    """ioctl(2) with a structure."""
+    buffer = ctypes.create_string_buffer(data, len(data))
+    return Call(_ioctl, (fd, request, ctypes.addressof(buffer)), "ioctl", kept=(buffer,))
 
 
-def make_capabilities_ambient() -> None:
+def prctl(option: int, value: int = 0, value2: int = 0) -> Call:
+    """prctl(2)."""
+    return Call(_prctl, (option, value, value2, 0, 0), f"prctl {option}")
+
+
+def drop_from_bounding_set(capability: int) -> Call:
+    """prctl(PR_CAPBSET_DROP)."""
+    return prctl(PR_CAPBSET_DROP, capability)
+
+
+def clear_capabilities() -> Call:
+    """capset(2): empty the effective, permitted and inheritable sets."""
+    header, data = _CapHeader(_CAPABILITY_VERSION_3, 0), (_CapData * 2)()
+    addresses = (ctypes.addressof(header), ctypes.addressof(data))
+    return Call(_capset, addresses, "capset", kept=(header, data))
+
+
+def ambient_capabilities() -> list[Call]:
     """Make every permitted capability inheritable and ambient, so that execve keeps it."""
-    header = _CapHeader(_CAPABILITY_VERSION_3, 0)
-    data = (_CapData * 2)()
-    _check(_capget(ctypes.addressof(header), ctypes.addressof(data)), "capget")
+    header, data = _CapHeader(_CAPABILITY_VERSION_3, 0), (_CapData * 2)()
+    addresses = (ctypes.addressof(header), ctypes.addressof(data))
+    do(Call(_capget, addresses, "capget"))
     for part in data:
         part.inheritable = part.permitted
-    _check(_capset(ctypes.addressof(header), ctypes.addressof(data)), "capset")
-    for capability in range(64):
-        if data[capability // 32].permitted >> (capability % 32) & 1:
-            result = _prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0)
-            _check(result, "prctl PR_CAP_AMBIENT")
-
-
-def give_up_capabilities() -> None:
-    """Empty the effective, permitted and inheritable sets; enough for what will not exec."""
-    header = _CapHeader(_CAPABILITY_VERSION_3, 0)
-    data = (_CapData * 2)()
-    _check(_capset(ctypes.addressof(header), ctypes.addressof(data)), "capset")
+    permitted = [n for n in range(64) if data[n // 32].permitted >> (n % 32) & 1]
+    return [
+        Call(_capset, addresses, "capset", kept=(header, data)),
+        *(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, number) for number in permitted),
+    ]
 
 
 def join_session_keyring() -> None:
@@ -245,87 +359,77 @@ def join_session_keyring() -> None:
 
     Where keyctl is missing or forbidden, no keyring can be reached either.
     """
-    result = _syscall(_older("keyctl"), _KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
-    if result < 0 and ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM):
-        _check(result, "keyctl KEYCTL_JOIN_SESSION_KEYRING")
+    try:
+        do(_raw(_older("keyctl"), "keyctl", _KEYCTL_JOIN_SESSION_KEYRING))
+    except SystemCallError as error:
+        if error.errno not in (errno.ENOSYS, errno.EPERM):
+            raise
 
 
-def open_path(path: str) -> int:
+def open_path(path: str) -> Call:
     """Open a place without following a symbolic link anywhere on the way (openat2, Linux 5.6)."""
-    _buffer, address = _address(path.encode())
     how = _OpenHow(os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
     size = ctypes.sizeof(how)
-    result = _syscall(_NR_OPENAT2, _HERE, address, ctypes.addressof(how), size, 0)
-    return _check(result, "openat2", path)
+    return _raw(_NR_OPENAT2, "openat2", AT_FDCWD, path.encode(), how, size, path=path)
 
 
-def open_tree(fd: int, path: str = "") -> int:
-    """Copy the mounts at and below an open place into a detached tree; returns its descriptor."""
-    _buffer, address = _address(b"")
+def open_tree(fd: int, path: str = "") -> Call:
+    """Copy the mounts at and below an open place into a detached tree; gives its descriptor."""
     flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH
-    return _check(_syscall(_NR_OPEN_TREE, fd, address, flags, 0, 0), "open_tree", path)
+    return _raw(_NR_OPEN_TREE, "open_tree", fd, b"", flags, path=path)
+
+
+def mount_setattr(fd: int, attributes: int, userns: int = 0) -> Call:
+    """Set attributes on the whole tree behind `fd`; `userns` goes with MOUNT_ATTR_IDMAP."""
+    attr = _MountAttr(attributes, 0, 0, userns)
+    flags = AT_EMPTY_PATH | AT_RECURSIVE
+    return _raw(_NR_MOUNT_SETATTR, "mount_setattr", fd, b"", flags, attr, ctypes.sizeof(attr))
+
+
+def move_mount(fd: int, target: str) -> Call:
+    """Attach the detached tree behind `fd` at `target`."""
+    place = (AT_FDCWD, target.encode(), MOVE_MOUNT_F_EMPTY_PATH)
+    return _raw(_NR_MOVE_MOUNT, "move_mount", fd, b"", *place, path=target)
+
+
+def pivot_root(new_root: str, put_old: str) -> Call:
+    """pivot_root(2)."""
+    places = (new_root.encode(), put_old.encode())
+    return _raw(_older("pivot_root"), "pivot_root", *places, path=new_root)
 
 
 def landlock_abi() -> int:
     """Return the kernel's Landlock ABI, or 0 where it has none or it is switched off."""
-    result = _syscall(_NR_LANDLOCK_CREATE_RULESET, 0, 0, _LANDLOCK_CREATE_RULESET_VERSION, 0, 0)
-    return max(result, 0)
-
-
-def landlock_ruleset(files: int, tcp: int, scopes: int) -> int:
-    """landlock_create_ruleset(2); returns the ruleset's descriptor."""
-    attr = _LandlockRuleset(files, tcp, scopes)
-    # An older kernel takes the longer structure as long as what it does not know is zero.
-    size = ctypes.sizeof(attr)
-    result = _syscall(_NR_LANDLOCK_CREATE_RULESET, ctypes.addressof(attr), size, 0, 0, 0)
-    return _check(result, "landlock_create_ruleset")
-
-
-def landlock_allow(ruleset: int, path: str, rights: int) -> None:
-    """landlock_add_rule(2): allow `rights` at and below a path."""
-    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    version = (0, 0, _LANDLOCK_CREATE_RULESET_VERSION)
     try:
-        attr = _LandlockPathBeneath(rights, fd)
-        kind, address = _LANDLOCK_RULE_PATH_BENEATH, ctypes.addressof(attr)
-        result = _syscall(_NR_LANDLOCK_ADD_RULE, ruleset, kind, address, 0, 0)
-        _check(result, "landlock_add_rule", path)
-    finally:
-        os.close(fd)
+        return do(_raw(_NR_LANDLOCK_CREATE_RULESET, "landlock_create_ruleset", *version))
+    except SystemCallError:
+        return 0
 
 
-def landlock_restrict(ruleset: int) -> None:
-    """landlock_restrict_self(2): enforce a ruleset on this thread and all it starts."""
-    _check(_syscall(_NR_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0, 0, 0), "landlock_restrict_self")
-
-
-def install_filter(program: bytes) -> None:
-    """seccomp(2): install a BPF program, an array of struct sock_filter, for good."""
-    _buffer, address = _address(program)
-    fprog = _SockFprog(len(program) // 8, address)
-    result = _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(fprog), 0, 0)
-    _check(result, "prctl PR_SET_SECCOMP")
-
-
-def mount_setattr(fd: int, attributes: int, userns: int = 0) -> None:
-    """Set attributes on the whole tree behind `fd`; `userns` goes with MOUNT_ATTR_IDMAP."""
-    _buffer, address = _address(b"")
-    attr = _MountAttr(attributes, 0, 0, userns)
-    flags = AT_EMPTY_PATH | AT_RECURSIVE
+def landlock_ruleset(files: int, tcp: int, scopes: int) -> Call:
+    """landlock_create_ruleset(2); gives the ruleset's descriptor."""
+    # An older kernel takes the longer structure as long as what it does not know is zero.
+    attr = _LandlockRuleset(files, tcp, scopes)
     size = ctypes.sizeof(attr)
-    result = _syscall(_NR_MOUNT_SETATTR, fd, address, flags, ctypes.addressof(attr), size)
-    _check(result, "mount_setattr")
+    return _raw(_NR_LANDLOCK_CREATE_RULESET, "landlock_create_ruleset", attr, size)
 
 
-def move_mount(fd: int, target: str) -> None:
-    """Attach the detached tree behind `fd` at `target`."""
-    _empty, empty = _address(b"")
-    _buffer, address = _address(target.encode())
-    result = _syscall(_NR_MOVE_MOUNT, fd, empty, _HERE, address, MOVE_MOUNT_F_EMPTY_PATH)
-    _check(result, "move_mount", target)
+def landlock_rule(ruleset: int, place: int, rights: int, path: str) -> Call:
+    """landlock_add_rule(2): allow `rights` at and below an open place."""
+    attr = _LandlockPathBeneath(rights, place)
+    rule = (ruleset, _LANDLOCK_RULE_PATH_BENEATH, attr)
+    return _raw(_NR_LANDLOCK_ADD_RULE, "landlock_add_rule", *rule, path=path)
 
 
-def pivot_root(new_root: str, put_old: str) -> None:
-    """pivot_root(2)."""
-    _new, new = _address(new_root.encode())
-    _old, old = _address(put_old.encode())
-    _check(_syscall(_older("pivot_root"), new, old, 0, 0, 0), "pivot_root", new_root)
+def landlock_restrict(ruleset: int) -> Call:
+    """landlock_restrict_self(2): enforce a ruleset on this thread and all it starts."""
+    return _raw(_NR_LANDLOCK_RESTRICT_SELF, "landlock_restrict_self", ruleset)
+
+
+def install_filter(program: bytes) -> Call:
+    """seccomp(2): install a BPF program, an array of struct sock_filter, for good."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    fprog = _SockFprog(len(program) // 8, ctypes.addressof(buffer))
+    call = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(fprog))
+    return call._replace(kept=(buffer, fprog))

@@ -42,22 +42,26 @@ def enter(plan: dict[str, Any]) -> None:
     privileged = os.geteuid() == 0
     if privileged:
         os.setgroups([])
-        libc.unshare(libc.CLONE_NEWNS)
+        libc.do(libc.unshare(libc.CLONE_NEWNS))
     else:
         with _mapper(identity):
-            libc.unshare(libc.CLONE_NEWUSER | libc.CLONE_NEWNS)
+            libc.do(libc.unshare(libc.CLONE_NEWUSER | libc.CLONE_NEWNS))
     # Private, not slave: a host mount made later must not appear inside either.
-    libc.mount("none", "/", "", libc.MS_REC | libc.MS_PRIVATE)
+    libc.do(libc.mount("none", "/", "", libc.MS_REC | libc.MS_PRIVATE))
     sources = [_copy(mount, identity, privileged) for mount in plan["mounts"]]
     sources += [_copy_device(name) for name in _DEVICES]
     if privileged:
         with _mapper(identity):
-            libc.unshare(libc.CLONE_NEWUSER | libc.CLONE_NEWNS)
+            libc.do(libc.unshare(libc.CLONE_NEWUSER | libc.CLONE_NEWNS))
         os.setresgid(*[identity["inside_gid"]] * 3)
         os.setresuid(*[identity["inside_uid"]] * 3)
         # setresuid made the process undumpable, and its /proc files root's.
-        libc.prctl(libc.PR_SET_DUMPABLE, 1)
-    libc.unshare(libc.CLONE_NEWIPC | libc.CLONE_NEWUTS | libc.CLONE_NEWCGROUP | libc.CLONE_NEWPID)
+        libc.do(libc.prctl(libc.PR_SET_DUMPABLE, 1))
+    libc.do(
+        libc.unshare(
+            libc.CLONE_NEWIPC | libc.CLONE_NEWUTS | libc.CLONE_NEWCGROUP | libc.CLONE_NEWPID
+        )
+    )
     stage = _stage()
     _build(stage, plan, sources)
 
@@ -69,14 +73,16 @@ def pivot() -> None:
     (mount_too_revealing, Linux 4.2), so each cell needs this one under its own.
     """
     stage = _stage()
-    libc.mount("proc", f"{stage}/proc", "proc", libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC)
+    libc.do(
+        libc.mount("proc", f"{stage}/proc", "proc", libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC)
+    )
     os.chdir(stage)
     # Both paths the same: the old root is stacked on the new one and comes off at once.
-    libc.pivot_root(".", ".")
-    libc.umount(".", libc.MNT_DETACH)
+    libc.do(libc.pivot_root(".", "."))
+    libc.do(libc.umount(".", libc.MNT_DETACH))
     os.chdir("/")
     flags = libc.MS_REMOUNT | libc.MS_BIND | libc.MS_RDONLY | libc.MS_NOSUID | libc.MS_NODEV
-    libc.mount("none", "/", "", flags)
+    libc.do(libc.mount("none", "/", "", flags))
 
 
 def _stage() -> str:
@@ -90,14 +96,14 @@ def _copy(mount: dict[str, Any], identity: dict[str, int], privileged: bool) -> 
     source = mount["source"]
     # The plan's paths are resolved. One that leads through a link by now was changed since,
     # and what it leads to is not what was to be lent.
-    place = libc.open_path(source)
+    place = libc.do(libc.open_path(source))
     owner = os.fstat(place)
-    tree = libc.open_tree(place, source)
+    tree = libc.do(libc.open_tree(place, source))
     os.close(place)
     attributes = libc.MOUNT_ATTR_NOSUID | libc.MOUNT_ATTR_NODEV
     if not mount["writable"]:
         attributes |= libc.MOUNT_ATTR_RDONLY
-    libc.mount_setattr(tree, attributes)
+    libc.do(libc.mount_setattr(tree, attributes))
     if privileged and mount["owned"]:
         try:
             _map_owner(tree, owner.st_uid, owner.st_gid, identity)
@@ -114,10 +120,10 @@ def _copy(mount: dict[str, Any], identity: dict[str, int], privileged: bool) -> 
 
 
 def _copy_device(name: str) -> Source:
-    place = libc.open_path(f"/dev/{name}")
-    tree = libc.open_tree(place, f"/dev/{name}")
+    place = libc.do(libc.open_path(f"/dev/{name}"))
+    tree = libc.do(libc.open_tree(place, f"/dev/{name}"))
     os.close(place)
-    libc.mount_setattr(tree, libc.MOUNT_ATTR_NOSUID)
+    libc.do(libc.mount_setattr(tree, libc.MOUNT_ATTR_NOSUID))
     return Source(tree, f"/dev/{name}", False)
 
 
@@ -136,7 +142,7 @@ def _map_owner(tree: int, uid: int, gid: int, identity: dict[str, int]) -> None:
         os.close(release)
         os.waitpid(pid, 0)
     try:
-        libc.mount_setattr(tree, libc.MOUNT_ATTR_IDMAP, userns)
+        libc.do(libc.mount_setattr(tree, libc.MOUNT_ATTR_IDMAP, userns))
     finally:
         os.close(userns)
 
@@ -150,7 +156,7 @@ def _sleeper() -> tuple[int, int]:
         status = 1
         with suppress(OSError):
             os.close(hold_w)
-            libc.unshare(libc.CLONE_NEWUSER)
+            libc.do(libc.unshare(libc.CLONE_NEWUSER))
             os.write(ready_w, b"+")
             os.read(hold_r, 1)
             status = 0
@@ -200,7 +206,7 @@ def _write_maps(pid: int, identity: dict[str, int]) -> int:
 
 def _build(stage: str, plan: dict[str, Any], sources: list[Source]) -> None:
     flags = libc.MS_NOSUID | libc.MS_NODEV
-    libc.mount("tmpfs", stage, "tmpfs", flags, "mode=0755,size=4m,nr_inodes=4096")
+    libc.do(libc.mount("tmpfs", stage, "tmpfs", flags, "mode=0755,size=4m,nr_inodes=4096"))
     for directory in ("/proc", "/tmp", "/dev/shm", "/dev/pts", "/run"):  # noqa: S108
         _make_directory(stage + directory)
     for path, text in plan["files"].items():
@@ -212,7 +218,7 @@ def _build(stage: str, plan: dict[str, Any], sources: list[Source]) -> None:
             _make_directory(place)
         elif not Path(place).exists():
             _make_file(place, "")
-        libc.move_mount(source.tree, place)
+        libc.do(libc.move_mount(source.tree, place))
         os.close(source.tree)
     for path in plan["hidden"]:
         _cover(stage, path)
@@ -224,10 +230,10 @@ def _build(stage: str, plan: dict[str, Any], sources: list[Source]) -> None:
 def _cover(stage: str, path: str) -> None:
     """Put an empty read-only file over one that comes with what is lent."""
     _make_file(stage + _EMPTY, "")
-    empty = libc.open_path(stage + _EMPTY)
-    tree = libc.open_tree(empty)
-    libc.mount_setattr(tree, libc.MOUNT_ATTR_RDONLY)
-    libc.move_mount(tree, stage + path)
+    empty = libc.do(libc.open_path(stage + _EMPTY))
+    tree = libc.do(libc.open_tree(empty))
+    libc.do(libc.mount_setattr(tree, libc.MOUNT_ATTR_RDONLY))
+    libc.do(libc.move_mount(tree, stage + path))
     os.close(tree)
     os.close(empty)
 

@@ -14,11 +14,12 @@ reply pipe is closed before it runs.
 
 import io
 import os
-import signal
 import sys
 from typing import Any, NoReturn
 
-from sandbox_workers import handlers, jail, wire
+from sandbox_workers import handlers, libc, wire
+from sandbox_workers.jail import REPLY, REQUEST
+from sandbox_workers.libc import Call
 
 _READY = wire.frame({"type": "ready"})
 _CHUNK = 65536
@@ -28,51 +29,51 @@ _MESSAGE_CAP = 4000
 def prepare() -> None:
     """Do once in the launcher what every worker would do again."""
     sys.dont_write_bytecode = True
+    sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # final only by convention
+    sys.stderr = sys.__stderr__ = _text_stream(2)  # type: ignore[misc]
     handlers.prepare()
 
 
-def main(plan: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """Run one call on the pipe ends request, reply, stdout, stderr; never returns."""
-    request, reply, stdout, stderr = descriptors
+def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:
+    """Go into the jail and run one call; never returns."""
     try:
-        _place_streams(stdout, stderr)
-        jail.enter(plan, [request, reply])
+        libc.do(*jail)
         os.chdir(plan["directory"])
         # Only behind the jail: it may name directories that tools can write to.
         sys.path[:] = plan["python_path"]
         # Without site the interpreter does not know of its virtual environment.
         sys.prefix = sys.exec_prefix = plan["python_prefix"]
     except OSError as error:
-        os.write(reply, wire.frame({"type": "failed", "stage": "worker", "message": str(error)}))
+        os.write(REPLY, wire.frame({"type": "failed", "stage": "worker", "message": str(error)}))
         os._exit(1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.write(reply, _READY)
-    call = _read_call(request)
+    os.write(REPLY, _READY)
+    call = _read_call()
     if call is None:  # the cell was made ready and never used
         os._exit(0)
     if call["stdin"] is not None:
         _place_input(call["stdin"])
-    code = _answer_by_exit(call, reply) if call["answers"] == "exit" else _answer(call, reply)
+    code = _answer_by_exit(call) if call["answers"] == "exit" else _answer(call)
     os._exit(code)
 
 
-def _place_streams(stdout: int, stderr: int) -> None:
-    null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
-        os.dup2(source, target)
-    # The launcher's own objects remember that their file could seek; a pipe cannot.
-    # Line by line: what a tool printed before it is killed has to be in the pipe by then.
-    sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # final only by convention
-    sys.stderr = sys.__stderr__ = _text_stream(2)  # type: ignore[misc]
-
-
 def _text_stream(fd: int) -> io.TextIOWrapper:
-    return io.TextIOWrapper(
+    """Make a stream that, unlike the interpreter's own, knows that its file cannot seek.
+
+    Line by line: what a tool printed before it is killed has to be in the pipe by then.
+    """
+    kept = os.dup(fd)
+    read, write = os.pipe()
+    os.dup2(write, fd)
+    stream = io.TextIOWrapper(
         io.BufferedWriter(io.FileIO(fd, "w", closefd=False)),
         encoding="utf-8",
         errors="backslashreplace",
         line_buffering=True,
     )
+    os.dup2(kept, fd)
+    for spare in (kept, read, write):
+        os.close(spare)
+    return stream
 
 
 def _place_input(text: str) -> None:
@@ -85,19 +86,19 @@ def _place_input(text: str) -> None:
     os.close(fd)
 
 
-def _read_call(request: int) -> dict[str, Any] | None:
+def _read_call() -> dict[str, Any] | None:
     reader = wire.FrameReader()
     while (call := reader.next()) is None:
-        data = os.read(request, _CHUNK)
+        data = os.read(REQUEST, _CHUNK)
         if not data:
             return None
         reader.feed(data)
-    os.close(request)
+    os.close(REQUEST)
     return call
 
 
-def _answer_by_exit(call: dict[str, Any], reply: int) -> int:
-    os.close(reply)
+def _answer_by_exit(call: dict[str, Any]) -> int:
+    os.close(REPLY)
     try:
         handlers.run(call)
     except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
@@ -105,7 +106,7 @@ def _answer_by_exit(call: dict[str, Any], reply: int) -> int:
     return handlers.finish(0)
 
 
-def _answer(call: dict[str, Any], reply: int) -> int:
+def _answer(call: dict[str, Any]) -> int:
     code = 0
     try:
         reply_frame = {"type": "reply", "value": handlers.plain(handlers.run(call))}
@@ -126,7 +127,7 @@ def _answer(call: dict[str, Any], reply: int) -> int:
             handlers.print_traceback(error)
             message = _error("exception", error)
     code = handlers.finish(code)
-    _write_all(reply, message)
+    _write_all(REPLY, message)
     return code
 
 

@@ -168,10 +168,11 @@ def actions():
     yield "abstract socket", lambda: socket.socket(socket.AF_UNIX).connect("\\0" + request["name"])
     yield "signal", lambda: os.kill(os.getppid(), 0)
 def ours():
-    fd = libc.landlock_ruleset(rules["files"], rules["tcp"], rules["scopes"])
+    fd = libc.do(libc.landlock_ruleset(rules["files"], rules["tcp"], rules["scopes"]))
     for path, rights in rules["rules"]:
-        libc.landlock_allow(fd, path, rights)
-    libc.landlock_restrict(fd)
+        place = os.open(path, os.O_PATH)
+        libc.do(libc.landlock_rule(fd, place, rights, path))
+    libc.do(libc.landlock_restrict(fd))
 def theirs():
     strict = landlockpy.Ruleset(
         handled_fs=landlockpy.AccessFS(rules["files"]),
@@ -182,7 +183,7 @@ def theirs():
     for path, rights in rules["rules"]:
         strict.allow_path(path, landlockpy.AccessFS(rights))
     strict.restrict()
-libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
+libc.do(libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))
 {"ours": ours, "theirs": theirs, "none": lambda: None}[how]()
 found = {}
 for name, act in actions():

@@ -631,8 +631,8 @@ call = ctypes.CDLL(None, use_errno=True).syscall
 call.restype = ctypes.c_long
 args = [ctypes.c_long(-1)] * 6
 if request["filter"]:
-    libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
-    libc.install_filter(bytes.fromhex(request["filter"]))
+    libc.do(libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))
+    libc.do(libc.install_filter(bytes.fromhex(request["filter"])))
 answers = []
 for number in request["numbers"]:
     ctypes.set_errno(0)
@@ -684,9 +684,10 @@ def test_the_kernel_takes_the_program_of_either_architecture(architecture: str) 
     # Its verifier does not look at the architecture; the next call does.
     code = (
         "import os, sys\nfrom sandbox_workers import libc\n"
-        "libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)\n"
+        "libc.do(libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))\n"
         "print('asks', flush=True)\n"
-        f"libc.install_filter(bytes.fromhex('{seccomp.compile_filter(architecture).hex()}'))\n"
+        f"program = bytes.fromhex('{seccomp.compile_filter(architecture).hex()}')\n"
+        "libc.do(libc.install_filter(program))\n"
         "os.write(1, b'lives')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20)

@@ -13,7 +13,6 @@ from toolcell.cells.process import Cell, Launcher
 from toolcell.errors import CellRefused
 from toolcell.model import Plan
 
-
 _PAUSE = 0.002
 
 

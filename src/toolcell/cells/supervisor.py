@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import psutil
 
@@ -206,23 +206,28 @@ class Supervisor:
         conversation = self._cell.conversation
         answered = conversation.state is State.ANSWERED
         return Report(
-            exit=status and status["exit"],
+            exit=status and status[0],
             killed=self._killed,
             reply=conversation.answer if answered else None,
             bad_reply=conversation.problem,
             stdout=self._captures["stdout"].result(),
             stderr=self._captures["stderr"].result(),
-            usage=status and Usage(cpu_seconds=status["cpu"], peak_memory=status["memory"]),
+            usage=status and Usage(cpu_seconds=status[1] / 1e6, peak_memory=status[2]),
             seconds=seconds,
             gone=self._ended.done(),
             mechanism=_BY_KILL if self._killed else _BY_ITSELF,
         )
 
-    def _read_status(self) -> dict[str, Any] | None:
-        """What init said of the worker's end; None where init was killed before it could."""
-        reader = wire.FrameReader()
-        reader.feed(_read_some(self._cell.status) or b"")
-        return reader.next()
+    def _read_status(self) -> tuple[int, int, int] | None:
+        """Exit code, CPU microseconds and peak memory of the worker, as init saw it end.
+
+        None where init was killed before it could say.
+        """
+        line = _read_some(self._cell.status)
+        if not line:
+            return None
+        code, cpu, memory = line.split()
+        return int(code), int(cpu), int(memory)
 
 
 def _read_some(fd: int) -> bytes | None:

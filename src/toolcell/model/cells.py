@@ -41,7 +41,7 @@ class Limits(Frozen):
     scratch: Annotated[Bytes, Field(ge=64 * 1024)] = 256 * 1024**2
     output: Annotated[Bytes, Field(ge=1024)] = 8 * 1024**3
 
-    def in_the_cell(self) -> dict[str, int]:
+    def in_the_cell(self) -> dict[str, int | bool]:
         """The limits that are built into a cell; the others are the controller's to keep."""
         return {
             "cpu": max(1, round(self.cpu)),
@@ -52,6 +52,7 @@ class Limits(Frozen):
             "open_files": self.open_files,
             "file_size": self.file_size,
             "scratch": self.scratch,
+            "graceful": self.grace > 0,
         }
 
 
