@@ -13,10 +13,11 @@ from toolcell import RunOptions
 pytestmark = pytest.mark.isolation
 
 _FLOOD = """
-import asyncio, json, re, sys
+import asyncio, json, sys
 from toolcell import Limits, ToolCall, ToolController, ToolPolicy, ToolRegistry
 def peak():  # not ru_maxrss, which execve takes over from the parent
-    return int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 async def main():
     policy = ToolPolicy(allow=["shell"], limits=Limits(wall=2))
     async with ToolController(ToolRegistry.builtin(), policy, sys.argv[1]) as controller:

@@ -94,6 +94,12 @@ def _ended_by_signal(report: Report, name: str | None, limits: Limits) -> ErrorI
             message=f"the call used more than its limit of {limits.cpu:g} s of CPU time",
             hint="do less in one call",
         )
+    if name == "SIGSYS":
+        return ErrorInfo(
+            category=Category.SANDBOX_VIOLATION,
+            message="the process was ended for a system call of a foreign kind (32-bit or x32)",
+            hint="use a program built for this machine",
+        )
     if name == "SIGXFSZ":
         return ErrorInfo(
             category=Category.DISK,
