@@ -13,6 +13,7 @@ a failure is here: it has to work where no file can be opened any more.
 import atexit
 import importlib
 import linecache
+import os
 import sys
 import traceback
 import types
@@ -137,7 +138,10 @@ def print_traceback(error: BaseException) -> None:
     while frames and "sandbox_workers" in frames.tb_frame.f_code.co_filename:
         frames = frames.tb_next
     linecache.cache |= sources
-    traceback.print_exception(type(error), error, frames)
+    try:
+        traceback.print_exception(type(error), error, frames)
+    except Exception:  # noqa: BLE001  # __str__ or the stream itself may be the tool's own
+        os.write(2, f"{type(error).__name__} (that cannot be shown)\n".encode())
 
 
 def finish(code: int) -> int:

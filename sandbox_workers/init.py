@@ -52,7 +52,7 @@ class Steps:
             *_own_mounts(plan, free),
         ]
         self.rights = [
-            *(libc.close(fd) for fd in self.worker_ends),
+            *(libc.close(fd) for fd in self.worker_ends if fd != self.reply),
             # The interpreter's own handler would let SIGINT from inside end the cell.
             libc.signal(signal.SIGINT, _SIG_IGN),
             libc.prctl(libc.PR_SET_DUMPABLE, 0),
@@ -84,16 +84,21 @@ def main(plan: dict[str, Any], steps: Steps) -> NoReturn:
         libc.do(*steps.private)
         pid = os.fork()
         if pid == 0:
-            worker.main(plan, steps.jail)
+            try:
+                worker.main(plan, steps.jail)
+            finally:
+                os._exit(1)  # as above: never back into init's code
         libc.do(*steps.rights)
     except OSError as error:
-        os.write(
-            steps.reply, wire.frame({"type": "failed", "stage": "init", "message": str(error)})
-        )
+        failed = {"type": "failed", "stage": "init", "message": str(error)}
+        os.write(steps.reply, wire.frame(failed))
         os._exit(1)
+    os.close(steps.reply)
     if steps.graceful:
         signal.signal(signal.SIGTERM, _pass_on)
-    os.write(steps.status, _reap(pid))
+    line = _reap(pid)
+    with suppress(BrokenPipeError):  # a cell that was made ready and given up
+        os.write(steps.status, line)
     os._exit(0)
 
 

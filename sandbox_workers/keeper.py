@@ -15,10 +15,10 @@ import select
 import signal
 import socket
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from sandbox_workers import libc, root, wire
-from sandbox_workers.launcher import MAX_MESSAGE, describe
+from sandbox_workers.launcher import describe, read_plan
 
 _BOOT = (
     "import sys; sys.path.insert(0, {place!r}); from sandbox_workers.launcher import main; main()"
@@ -26,20 +26,23 @@ _BOOT = (
 
 
 def main() -> NoReturn:
-    """Be the keeper: arguments are the control socket's descriptor and the controller's PID."""
+    """Be the keeper: arguments are two descriptors, control socket and plan, and the
+    controller's PID.
+    """
     control = socket.socket(fileno=int(sys.argv[1]))
-    controller = int(sys.argv[2])
+    memory = int(sys.argv[2])
+    controller = int(sys.argv[3])
     os.umask(0o022)
     watch = os.pidfd_open(controller)
     if os.getppid() != controller:  # it died before the pidfd was opened
         os._exit(0)
-    plan = wire.decode(control.recv(MAX_MESSAGE))
     try:
+        plan = read_plan(memory)
         libc.join_session_keyring()
         root.enter(plan)
         pid = os.fork()
         if pid == 0:
-            _go_behind_the_walls(control, plan)
+            _go_behind_the_walls(control, memory)
     except OSError as error:
         control.send(wire.encode({"failed": describe("the keeper", error)}))
         os._exit(1)
@@ -47,13 +50,11 @@ def main() -> NoReturn:
     _watch(watch, pid)
 
 
-def _go_behind_the_walls(control: socket.socket, plan: dict[str, Any]) -> NoReturn:
+def _go_behind_the_walls(control: socket.socket, memory: int) -> NoReturn:
     libc.do(libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL))
     root.pivot()
-    memory = os.memfd_create("plan", 0)
-    os.write(memory, wire.encode(plan))
-    os.lseek(memory, 0, os.SEEK_SET)
     os.set_inheritable(control.fileno(), True)
+    os.set_inheritable(memory, True)
     # Ambient: the only capabilities that an execve of a plain program keeps (Linux 4.3).
     libc.do(*libc.ambient_capabilities())
     place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120

@@ -39,13 +39,13 @@ _OURS = [_PIPES[0][1], *(read for read, _ in _PIPES[1:])]
 def main() -> NoReturn:
     """Serve: arguments are the descriptors of the control socket and of the plan."""
     libc.do(libc.prctl(libc.PR_CAP_AMBIENT, libc.PR_CAP_AMBIENT_CLEAR_ALL))
-    with os.fdopen(int(sys.argv[2]), "rb") as memory:
-        plan = wire.decode(memory.read())
+    plan = read_plan(int(sys.argv[2]))
+    os.close(int(sys.argv[2]))
     control = _take_places(int(sys.argv[1]))
     try:
         # The kernel reaps the inits: their ends are told by pidfd and by the status pipe.
         libc.do(libc.signal(signal.SIGCHLD, signal.SIG_IGN))
-        worker.prepare()
+        worker.prepare(plan)
         steps = init.Steps(plan, _THEIRS, [*_OURS, _CONTROL, _OWN])
         control.send(wire.encode({"ready": True}))
         _serve(control, plan, steps)
@@ -71,6 +71,13 @@ def _take_places(inherited: int) -> socket.socket:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return socket.socket(fileno=_CONTROL)
+
+
+def read_plan(memory: int) -> dict[str, Any]:
+    """Read the plan from its memory file, from the start and without closing it."""
+    size = os.fstat(memory).st_size
+    plan: dict[str, Any] = wire.decode(os.pread(memory, size, 0))
+    return plan
 
 
 def describe(stage: str, error: OSError) -> dict[str, Any]:
@@ -125,7 +132,10 @@ def _fork_cell(plan: dict[str, Any], steps: init.Steps) -> int:
     try:
         pid = os.fork()
         if pid == 0:
-            init.main(plan, steps)
+            try:
+                init.main(plan, steps)
+            finally:
+                os._exit(1)  # whatever happens in there, a fork never comes back here
         return pid
     finally:
         libc.do(libc.setns(_OWN, libc.CLONE_NEWPID))

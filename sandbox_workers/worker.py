@@ -12,6 +12,7 @@ A tool that answers by its exit code (shell, python) sends neither of the last t
 reply pipe is closed before it runs.
 """
 
+import binascii
 import io
 import os
 import sys
@@ -26,8 +27,12 @@ _CHUNK = 65536
 _MESSAGE_CAP = 4000
 
 
-def prepare() -> None:
+def prepare(plan: dict[str, Any]) -> None:
     """Do once in the launcher what every worker would do again."""
+    # Not before: what a policy sets, such as LD_PRELOAD, is for tools, and the launcher and
+    # the keeper were executed without it.
+    os.environ.clear()
+    os.environ.update(plan["environment"])
     sys.dont_write_bytecode = True
     sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # final only by convention
     sys.stderr = sys.__stderr__ = _text_stream(2)  # type: ignore[misc]
@@ -52,7 +57,10 @@ def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:
         os._exit(0)
     if call["stdin"] is not None:
         _place_input(call["stdin"])
-    code = _answer_by_exit(call) if call["answers"] == "exit" else _answer(call)
+    try:
+        code = _answer_by_exit(call) if call["answers"] == "exit" else _answer(call)
+    except OSError:  # the tool closed the pipe that answers are sent on
+        code = 1
     os._exit(code)
 
 
@@ -77,10 +85,10 @@ def _text_stream(fd: int) -> io.TextIOWrapper:
 
 
 def _place_input(text: str) -> None:
-    """Put text on standard input as a memory file: no pipe to fill, nothing to deadlock on."""
+    """Put base64 data on standard input as a memory file: no pipe to fill or deadlock on."""
     fd = os.memfd_create("stdin", 0)
     with open(fd, "wb", closefd=False) as file:
-        file.write(text.encode())
+        file.write(binascii.a2b_base64(text))
     os.lseek(fd, 0, os.SEEK_SET)
     os.dup2(fd, 0)
     os.close(fd)
@@ -122,7 +130,7 @@ def _answer(call: dict[str, Any]) -> int:
     except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
         # By a mark, not by class: tools raise toolcell's, the built-in ones their own.
         if getattr(error, "is_tool_error", False):
-            message = _error("tool_error", error, str(getattr(error, "hint", "") or ""))
+            message = _error("tool_error", error, _words(getattr(error, "hint", None) or ""))
         else:
             handlers.print_traceback(error)
             message = _error("exception", error)
@@ -132,16 +140,24 @@ def _answer(call: dict[str, Any]) -> int:
 
 
 def _error(kind: str, error: BaseException, hint: str = "") -> bytes:
-    text = str(error)[:_MESSAGE_CAP].encode(errors="replace").decode()
     return wire.frame(
         {
             "type": "error",
             "kind": kind,
             "name": type(error).__name__,
-            "message": text,
-            "hint": hint[:_MESSAGE_CAP].encode(errors="replace").decode(),
+            "message": _words(error),
+            "hint": _words(hint),
         }
     )
+
+
+def _words(value: object) -> str:
+    """Text that JSON can carry, and not too much of it; __str__ may be the tool's own code."""
+    try:
+        text = str(value)
+    except BaseException:  # noqa: BLE001
+        text = f"a {type(value).__name__} that cannot be shown"
+    return text[:_MESSAGE_CAP].encode(errors="replace").decode()
 
 
 def _write_all(fd: int, data: bytes) -> None:

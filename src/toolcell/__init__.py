@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from toolcell.events import Event as Event
     from toolcell.events import EventKind as EventKind
     from toolcell.events import JsonlSink as JsonlSink
+    from toolcell.grants import Grant as Grant
+    from toolcell.grants import RunOptions as RunOptions
     from toolcell.messages import ToolMessage as ToolMessage
     from toolcell.messages import calls_in as calls_in
     from toolcell.messages import inject as inject
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
     from toolcell.policy import ToolPolicy as ToolPolicy
     from toolcell.policy import load_policy as load_policy
     from toolcell.registry import ToolRegistry as ToolRegistry
-    from toolcell.runtime import Grant as Grant
-    from toolcell.runtime import RunOptions as RunOptions
     from toolcell.runtime import ToolRuntime as ToolRuntime
 
 __version__ = "0.1.0"
@@ -70,6 +70,7 @@ _HOMES = {
         "UnknownApprovalError",
         "WorkspaceError",
     ),
+    "grants": ("Grant", "RunOptions"),
     "events": ("Event", "EventKind", "JsonlSink"),
     "messages": ("ToolMessage", "calls_in", "inject"),
     "model": (
@@ -93,7 +94,7 @@ _HOMES = {
     ),
     "policy": ("ToolPolicy", "load_policy"),
     "registry": ("ToolRegistry",),
-    "runtime": ("Grant", "RunOptions", "ToolRuntime"),
+    "runtime": ("ToolRuntime",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -79,6 +79,7 @@ class PendingApprovals:
             expires_at=now + self._lifetime,
         )
         with self._lock:
+            self._forget(now)
             if request.approval_id in self._entries:
                 raise ToolcellError("the system's random numbers repeat; no approval was made")
             self._entries[request.approval_id] = _Entry(request)
@@ -103,6 +104,16 @@ class PendingApprovals:
         with self._lock:
             entries = list(self._entries.values())
         return [e.request for e in entries if not e.spent and not e.request.expired(now)]
+
+    def _forget(self, now: datetime) -> None:
+        """Drop what nobody can answer any more, a lifetime after it could not; by the lock's owner.
+
+        Until then a late answer is told why it is late.
+        """
+        before = now - self._lifetime
+        self._entries = {
+            key: entry for key, entry in self._entries.items() if not entry.request.expired(before)
+        }
 
     def _entry(self, approval_id: str) -> _Entry:
         with self._lock:

@@ -13,10 +13,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from toolcell.controller import ToolController
+from toolcell.errors import ToolcellError
+from toolcell.grants import RunOptions
 from toolcell.model import ApprovalRequest, ApprovalResponse, ToolCall, ToolResult
 from toolcell.policy import ToolPolicy
 from toolcell.registry import ToolRegistry
-from toolcell.runtime import RunOptions
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ class BlockingController:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="toolcell", daemon=True)
         self._thread.start()
+        self._closing = threading.Lock()
 
     @property
     def controller(self) -> ToolController:
@@ -66,9 +68,23 @@ class BlockingController:
 
     def close(self) -> None:
         """End every cell and the thread; doing it twice does nothing."""
-        if self._loop.is_closed():
-            return
-        self._wait(self._controller.close())
+        with self._closing:
+            if self._loop.is_closed():
+                return
+            self._wait(self._end())
+            self._stop()
+
+    async def _end(self) -> None:
+        await self._controller.close()
+        # What other threads still wait for has its result by now, or is cancelled.
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        if tasks:
+            await asyncio.wait(tasks, timeout=1)
+        for task in tasks:
+            task.cancel()
+        await self._loop.shutdown_default_executor()
+
+    def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -85,6 +101,9 @@ class BlockingController:
         self.close()
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop.is_closed():
+            work.close()
+            raise ToolcellError("the controller is closed; make a new one")
         future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()

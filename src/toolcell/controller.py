@@ -6,15 +6,15 @@ There are exactly two ways into execution: an allow, or one approval that was sp
 whose call was prepared and decided again after it was given.
 """
 
-import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from toolcell.approvals import ApprovalStore, Clock, PendingApprovals, utc_now
 from toolcell.events import Event, EventKind, EventSink, no_events
+from toolcell.grants import Cancellation, Grant, RunOptions
 from toolcell.model import (
     Action,
     ApprovalRequest,
@@ -29,7 +29,7 @@ from toolcell.model import (
 from toolcell.normalizer import Origin, refused
 from toolcell.policy import ToolPolicy, load_policy
 from toolcell.registry import ToolRegistry
-from toolcell.runtime import Cancellation, Grant, RunOptions, ToolRuntime
+from toolcell.runtime import ToolRuntime
 
 
 class ToolController:
@@ -48,27 +48,56 @@ class ToolController:
         approvals: ApprovalStore | None = None,
         events: EventSink = no_events,
         clock: Clock = utc_now,
-        **runtime_options: Any,
+        protected: Iterable[str | Path] = (),
+        spare_cells: int = 2,
+        max_running: int | None = None,
+        max_waiting: int = 10_000,
+        output_budget: int = 32 * 1024,
     ) -> None:
         """Make a controller.
 
-        `policy` is a policy, the name of a shipped one, or a file. `runtime_options` go to
-        `ToolRuntime`. Raises PolicyError for a policy that cannot be used.
+        `policy` is a policy, the name of a shipped one, or a file. `workspace` is the
+        directory that calls may see, as far as the policy lends one. The other options are
+        those of `ToolRuntime`. Raises PolicyError for a policy that cannot be used, and
+        WorkspaceError where it lends a workspace and there is none.
         """
-        self.policy = policy if isinstance(policy, ToolPolicy) else load_policy(policy)
-        self.policy.check(registry.list())
+        self.runtime = ToolRuntime(
+            registry,
+            workspace,
+            protected=protected,
+            spare_cells=spare_cells,
+            max_running=max_running,
+            max_waiting=max_waiting,
+            output_budget=output_budget,
+        )
         self.approvals = approvals if approvals is not None else PendingApprovals(clock=clock)
-        protected = (self.policy.source,) if self.policy.source else ()
-        self.runtime = ToolRuntime(registry, workspace, protected=protected, **runtime_options)
         self._events = events
         self._clock = clock
-        self._running: dict[str, Cancellation] = {}
+        self._running: dict[str, list[Cancellation]] = {}
+        self.policy = policy if isinstance(policy, ToolPolicy) else load_policy(policy)
+
+    @property
+    def policy(self) -> ToolPolicy:
+        """The policy that decides. A new one may be set at any time; it is checked like the first.
+
+        Calls that were put to a person under another policy are decided again by this one.
+        """
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: ToolPolicy) -> None:
+        policy.check(self.runtime.registry.list())
+        self.runtime.check(policy.cell)
+        if policy.source:
+            self.runtime.protect(policy.source)
+        self._policy = policy
+        self._version = policy.version
 
     async def handle(
         self, call: ToolCall, options: RunOptions | None = None
     ) -> ToolResult | ApprovalRequest:
         """Take one call as far as it goes: to its result, or to a question for a person."""
-        origin = Origin(call, policy_version=self.policy.version)
+        origin = Origin(call, policy_version=self._version)
         try:
             self._emit(EventKind.RECEIVED, origin)
             prepared = self.runtime.prepare(call)
@@ -78,9 +107,7 @@ class ToolController:
             if decision.action is Action.DENY:
                 return self._finish(refused(origin, _denied(decision)))
             if decision.action is Action.ASK:
-                request = self.approvals.create(prepared, decision, self.policy.version)
-                self._emit(EventKind.ASKED, origin, approval_id=request.approval_id)
-                return request
+                return self._ask(origin, prepared, decision)
             return await self._execute(origin, prepared, options)
         except EventLost as error:
             return refused(origin, _unrecorded(error))
@@ -92,21 +119,22 @@ class ToolController:
         request = self.approvals.get(response.approval_id)
         origin = Origin(
             request.call,
-            policy_version=self.policy.version,
+            policy_version=self._version,
             approval_id=request.approval_id,
         )
         try:
             spent = self.approvals.spend(response.approval_id)
-            if spent == "already_spent":
-                # Its call has its one terminal event already; this answer is only told no.
-                return refused(origin, _SPENT)
             self._emit(
                 EventKind.ANSWERED,
                 origin,
                 approval_id=request.approval_id,
                 approved=response.approved,
                 by=response.by,
+                state=spent,
             )
+            if spent == "already_spent":
+                # Its call has its one terminal event already, or runs; this answer comes late.
+                return refused(origin, _SPENT)
             if spent == "expired":
                 return self._finish(refused(origin, _EXPIRED))
             if not response.approved:
@@ -116,14 +144,14 @@ class ToolController:
             return refused(origin, _unrecorded(error))
 
     def cancel(self, call_id: str) -> bool:
-        """End a running call by its id; its own `handle` returns the result. False if none runs."""
-        running = self._running.get(call_id)
-        if running is not None:
-            running.request()
-        return running is not None
+        """End the running calls of an id; their own `handle` returns. False if none runs."""
+        running = self._running.get(call_id, [])
+        for cancellation in running:
+            cancellation.request()
+        return bool(running)
 
     async def close(self) -> None:
-        """End every cell; calls that still run are lost."""
+        """Cancel the calls that run, and end every cell; nothing can be handled afterwards."""
         await self.runtime.close()
 
     async def __aenter__(self) -> "ToolController":
@@ -145,7 +173,7 @@ class ToolController:
             origin.began,
             digest=prepared.digest,
             rule_id=decision.rule_id,
-            policy_version=self.policy.version,
+            policy_version=self._version,
             approval_id=origin.approval_id,
         )
         self._emit(
@@ -169,7 +197,7 @@ class ToolController:
             return self._finish(refused(origin, _denied(decision)))
         if prepared.digest != request.digest:
             return self._finish(refused(origin, _mismatch("the tool changed")))
-        if decision.action is Action.ASK and request.policy_version != self.policy.version:
+        if decision.action is Action.ASK and request.policy_version != self._version:
             return self._finish(refused(origin, _mismatch("the policy changed")))
         return await self._execute(origin, prepared, options)
 
@@ -181,19 +209,35 @@ class ToolController:
         try:
             with self._cancellable(prepared.call.call_id) as cancellation:
                 result = await self.runtime.execute(prepared, grant, options, cancellation)
-        except asyncio.CancelledError:
-            self._emit(EventKind.FINISHED, origin, status="cancelled", category="cancelled")
+        except BaseException:
+            # It was cancelled, or a tap of the host's raised: the call has ended all the same.
+            with suppress(EventLost):
+                self._emit(EventKind.FINISHED, origin, status="cancelled", category="cancelled")
             raise
         return self._finish(result)
 
+    def _ask(
+        self, origin: Origin, prepared: PreparedToolCall, decision: PolicyDecision
+    ) -> ApprovalRequest:
+        request = self.approvals.create(prepared, decision, self._version)
+        try:
+            self._emit(EventKind.ASKED, origin, approval_id=request.approval_id)
+        except EventLost:
+            self.approvals.spend(request.approval_id)  # nobody will be told of it
+            raise
+        return request
+
     @contextmanager
     def _cancellable(self, call_id: str) -> Iterator[Cancellation]:
-        cancellation = self._running[call_id] = Cancellation()
+        cancellation = Cancellation()
+        # Providers' ids are theirs to repeat.
+        running = self._running.setdefault(call_id, [])
+        running.append(cancellation)
         try:
             yield cancellation
         finally:
-            # Providers' ids are theirs to repeat: a later call may have taken the place.
-            if self._running.get(call_id) is cancellation:
+            running.remove(cancellation)
+            if not running:
                 del self._running[call_id]
 
     def _finish(self, result: ToolResult) -> ToolResult:

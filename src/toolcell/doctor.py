@@ -81,9 +81,9 @@ class Finding:
 async def examine(policy: ToolPolicy) -> list[Finding]:
     """Try every guarantee in a cell of the policy's settings; one finding for each."""
     # Without `require`, so that what cannot be had is shown rather than refused.
-    settings = policy.cell.model_copy(update={"require": (), "workspace": "none"})
-    with _targets() as targets:
-        async with _controller(settings) as controller:
+    settings = policy.cell.model_copy(update={"require": ()})
+    with _targets() as targets, tempfile.TemporaryDirectory() as workspace:
+        async with _controller(settings, workspace) as controller:
             result = await _call(controller, "probe", {"targets": targets})
             if result.error:
                 return [_unavailable(guarantee, policy, result) for guarantee in Guarantee]
@@ -96,10 +96,10 @@ async def examine(policy: ToolPolicy) -> list[Finding]:
     return [_finding(guarantee, policy, result, reached) for guarantee in Guarantee]
 
 
-def _controller(settings: CellSettings) -> ToolController:
+def _controller(settings: CellSettings, workspace: str) -> ToolController:
     registry = ToolRegistry([_tool("probe", "targets"), _tool("exhaust", "what", "amount")])
     policy = ToolPolicy(name="doctor", allow={"*": "a probe"}, cell=settings, limits=_LIMITS)
-    return ToolController(registry, policy, spare_cells=0)
+    return ToolController(registry, policy, workspace, spare_cells=0)
 
 
 def _tool(name: str, *arguments: str) -> ToolDefinition:
@@ -169,7 +169,11 @@ def _overspent(guarantee: Guarantee, result: ToolResult) -> str | None:
     if guarantee is Guarantee.CPU:
         ended = result.error is not None and result.error.category is Category.CPU
         return None if ended else "the call was not ended at its CPU limit"
-    return result.output or None
+    if result.success and result.structured is None:
+        return result.output or None  # None: the attempt was stopped inside
+    if result.error and result.error.category is Category.MEMORY:
+        return None
+    return f"the attempt itself failed: {result.error.message if result.error else result.output}"
 
 
 def _finding(
@@ -184,7 +188,7 @@ def _finding(
         guarantee=guarantee,
         state=state,
         required=guarantee in policy.cell.require,
-        mechanism=mechanism or "none in this version",
+        mechanism=mechanism or "nothing: the policy opens it, or this machine cannot",
         tried=", ".join(tried),
         detail="; ".join(broken),
         fix="please report this as a security problem" if state == "broken" else "",

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from toolcell.model import Category, Enforcement, ErrorInfo, PreparedToolCall, canonical_json
-
-ENFORCEMENT = Enforcement(rung="inline")
+from toolcell.model import Category, ErrorInfo, PreparedToolCall, canonical_json
 
 _CANNOT = "inline code cannot be killed and may still be running"
 _MESSAGE_CAP = 4000

@@ -6,27 +6,20 @@ exactly this prepared call, and once.
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 from sandbox_workers import wire
 from toolcell.arguments import InvalidArguments, check_schema, validate
 from toolcell.cells.capabilities import capabilities, explain
-from toolcell.cells.plan import make_plan
-from toolcell.cells.pool import CellPool
+from toolcell.cells.plan import make_plan, resolve_workspace
+from toolcell.cells.pool import CellPool, CellPools
 from toolcell.cells.process import LauncherFailed
-from toolcell.cells.supervisor import Supervisor, Tap
-from toolcell.errors import (
-    CellRefused,
-    GrantError,
-    RegistrationError,
-    ToolcellError,
-    WorkspaceError,
-)
-from toolcell.inline import ENFORCEMENT, run_inline
+from toolcell.cells.supervisor import Supervisor
+from toolcell.errors import CellRefused, RegistrationError, ToolcellError, WorkspaceError
+from toolcell.grants import Cancellation, Grant, RunOptions
+from toolcell.inline import run_inline
 from toolcell.model import (
     Category,
     CellSettings,
@@ -47,56 +40,6 @@ _RETRY_PAUSE = 0.05
 _SHOWN = 32 * 1024
 
 
-@dataclass(slots=True)
-class Grant:
-    """The right to execute one prepared call once, in a cell of these settings and limits."""
-
-    digest: str
-    origin: Origin
-    settings: CellSettings
-    limits: Limits
-    spent: bool = field(default=False, init=False)
-
-    def spend(self, prepared: PreparedToolCall) -> None:
-        """Use the grant up; raises GrantError for another call, or a second time."""
-        if prepared.digest != self.digest:
-            raise GrantError("this grant was given for another prepared call")
-        if self.spent:
-            raise GrantError("this grant has been spent; every execution needs its own")
-        self.spent = True
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What a host may add to one execution: text for standard input, a tap on the output."""
-
-    stdin: str | None = None
-    tap: Tap | None = None
-
-
-@dataclass(slots=True)
-class Cancellation:
-    """The wish to end one call, which may come before, while or after it runs."""
-
-    requested: bool = False
-    _end: Callable[[], None] | None = None
-
-    def request(self) -> None:
-        """End the call: now if it runs, otherwise as soon as it would begin."""
-        self.requested = True
-        if self._end is not None:
-            self._end()
-
-    @contextmanager
-    def ends(self, end: Callable[[], None]) -> Iterator[None]:
-        """Let a request call `end` for as long as the body of the `with` runs."""
-        self._end = end
-        try:
-            yield
-        finally:
-            self._end = None
-
-
 class ToolRuntime:
     """Runs prepared calls of one registry in cells that see one workspace."""
 
@@ -105,7 +48,7 @@ class ToolRuntime:
         registry: ToolRegistry,
         workspace: str | Path | None = None,
         *,
-        protected: tuple[str, ...] = (),
+        protected: Iterable[str | Path] = (),
         spare_cells: int = 2,
         max_running: int | None = None,
         max_waiting: int = 10_000,
@@ -127,15 +70,27 @@ class ToolRuntime:
         for definition in registry:
             check_schema(definition)
         self.registry = registry
-        self._workspace = Path(workspace) if workspace is not None else None
-        self._protected = protected
-        self._spare = spare_cells
+        # Now, because the current directory may be another by the time of a call.
+        self._workspace = Path(workspace).absolute() if workspace is not None else None
+        self._protected = {str(Path(path).absolute()) for path in protected}
         running = max_running or 4 * (os.cpu_count() or 1)
         self._slots = asyncio.Semaphore(running)
         self._most = running + max_waiting
-        self._accepted = 0
+        self._running: set[Cancellation] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._budget = output_budget
-        self._pools: dict[str, CellPool] = {}
+        self._pools = CellPools(spare_cells)
+        self._closed = False
+
+    def protect(self, path: str | Path) -> None:
+        """Keep one more file read-only inside the workspace, in cells made from now on."""
+        self._protected.add(str(Path(path).absolute()))
+
+    def check(self, settings: CellSettings) -> None:
+        """Raise WorkspaceError where cells of these settings could not have the workspace."""
+        if settings.workspace != "none" and any(t.isolation == "cell" for t in self.registry):
+            resolve_workspace(self._workspace)
 
     def prepare(self, call: ToolCall) -> PreparedToolCall | ToolResult:
         """Resolve the tool and validate the arguments; a result says why that failed."""
@@ -158,24 +113,58 @@ class ToolRuntime:
         options: RunOptions | None = None,
         cancellation: Cancellation | None = None,
     ) -> ToolResult:
-        """Run a prepared call; raises GrantError without a fresh grant for exactly this call."""
+        """Run a prepared call.
+
+        Raises GrantError without a fresh grant for exactly this call, ToolcellError after
+        `close`, and what a tap of the options raised.
+        """
         grant.spend(prepared)
-        if self._accepted >= self._most:
+        if self._closed:
+            raise ToolcellError("the runtime is closed; make a new one")
+        if len(self._running) >= self._most:
             return refused(grant.origin, _overloaded(self._most))
-        self._accepted += 1
+        cancellation = cancellation or Cancellation()
+        self._running.add(cancellation)
+        self._idle.clear()
         try:
-            async with self._slots:
-                return await self._run(
-                    prepared, grant, options or RunOptions(), cancellation or Cancellation()
-                )
+            if not await self._slot(cancellation):
+                return refused(grant.origin, _cancelled())
+            try:
+                return await self._run(prepared, grant, options or RunOptions(), cancellation)
+            finally:
+                self._slots.release()
         finally:
-            self._accepted -= 1
+            self._running.discard(cancellation)
+            if not self._running:
+                self._idle.set()
 
     async def close(self) -> None:
-        """End every launcher and every cell."""
-        pools, self._pools = list(self._pools.values()), {}
-        for pool in pools:
-            await pool.close()
+        """Cancel what runs, and end every launcher and every cell."""
+        self._closed = True
+        for cancellation in list(self._running):
+            cancellation.request()
+        await self._idle.wait()
+        await self._pools.close()
+
+    async def _slot(self, cancellation: Cancellation) -> bool:
+        """Wait for a place to run in; False where the call was cancelled first."""
+        if cancellation.requested:
+            return False
+        if not self._slots.locked():
+            return await self._slots.acquire()
+        waiting = asyncio.ensure_future(self._slots.acquire())
+        with cancellation.ends(waiting.cancel):
+            try:
+                await asyncio.wait([waiting])
+            except asyncio.CancelledError:
+                if not waiting.cancel():  # it came in the same turn of the loop
+                    self._slots.release()
+                raise
+        if waiting.cancelled():
+            return False
+        if cancellation.requested:
+            self._slots.release()
+        return not cancellation.requested
 
     async def _run(
         self,
@@ -186,13 +175,12 @@ class ToolRuntime:
     ) -> ToolResult:
         definition = prepared.definition
         wall = min(grant.limits.wall, definition.timeout or grant.limits.wall)
-        if cancellation.requested:
-            return refused(grant.origin, _cancelled())
         if definition.isolation == "inline":
             give_up = asyncio.Event()
             with cancellation.ends(give_up.set):
                 value, error = await run_inline(prepared, wall, give_up)
-            return from_inline(grant.origin, value, error, ENFORCEMENT, self._budget)
+            enforcement = Enforcement(rung="inline", required=grant.settings.require)
+            return from_inline(grant.origin, value, error, enforcement, self._budget)
         loop = asyncio.get_running_loop()
         until = loop.time() + wall
         tries = 1 + (definition.retries if definition.idempotent else 0)
@@ -213,7 +201,7 @@ class ToolRuntime:
             )
             again = result.error is not None and result.error.retryable and attempt < tries
             pause = _RETRY_PAUSE * 2 ** (attempt - 1)
-            if not again or loop.time() + pause >= until:
+            if not again or cancellation.requested or loop.time() + pause >= until:
                 return result
             await asyncio.sleep(pause)
 
@@ -239,20 +227,22 @@ class ToolRuntime:
             cell.close()
             return Report(killed="cancel"), required
         supervisor = Supervisor(cell, grant.limits, options.tap)
+        stdin = options.stdin.encode() if isinstance(options.stdin, str) else options.stdin
         try:
             with cancellation.ends(supervisor.cancel):
-                report = await supervisor.run(prepared, options.stdin, wall)
+                report = await supervisor.run(prepared, stdin, wall)
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
         return report, plan.enforcement
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
-        key = canonical_json([settings.model_dump(mode="json"), limits.in_the_cell()])
-        pool = self._pools.get(key)
-        if pool is None:
-            pool = CellPool(partial(self.plan, settings, limits), self._spare)
-            self._pools[key] = pool
-        return pool
+        made_of = [
+            settings.model_dump(mode="json"),
+            limits.in_the_cell(),
+            self.registry.revision,  # a new tool's code has to be lent
+            sorted(self._protected),
+        ]
+        return self._pools.get(canonical_json(made_of), partial(self.plan, settings, limits))
 
     def plan(self, settings: CellSettings, limits: Limits) -> Plan:
         """Compute the plan of a cell; raises CellRefused or WorkspaceError."""

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from toolcell import Category, Guarantee, Status, ToolCall, ToolController, ToolPolicy, ToolRegistry
+from toolcell import (
+    Category,
+    Guarantee,
+    Status,
+    ToolCall,
+    ToolController,
+    ToolPolicy,
+    ToolRegistry,
+    WorkspaceError,
+)
 from toolcell.model import STATUS_OF
 
 pytestmark = pytest.mark.isolation
@@ -185,21 +194,32 @@ async def test_an_exit_code_and_a_signal_are_named(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("lend", "words"),
     [
-        ({"lend": Path("/nonexistent/workspace")}, "not a directory"),
-        ({"lend": None}, "none was given"),
-        ({"lend": Path("/")}, "far more than one project"),
-        ({"cell": {"read": ["/nonexistent/data"]}}, "does not exist"),
+        (Path("/nonexistent/workspace"), "not a directory"),
+        (None, "none was given"),
+        (Path("/"), "far more than one project"),
     ],
 )
-async def test_a_cell_that_cannot_be_made_is_refused(
-    runner: Any, options: dict[str, Any], words: str
+def test_a_workspace_that_cannot_be_lent_is_the_hosts_mistake(
+    runner: Any, lend: Path | None, words: str
 ) -> None:
-    result = await runner(**options)("echo", text="never")
+    with pytest.raises(WorkspaceError, match=words):
+        runner(lend=lend)
+
+
+async def test_a_cell_that_cannot_be_made_is_refused(runner: Any, workspace: Path) -> None:
+    run = runner(cell={"read": ["/nonexistent/data"]})
+    result = await run("echo", text="never")
     _ends(result, "cell_setup")
-    assert words in result.for_llm()
+    assert "does not exist" in result.for_llm()
     assert result.output == ""
+    run = runner()
+    workspace.rmdir()
+    result = await run("echo", text="never")
+    _ends(result, "cell_setup")
+    assert "not a directory" in result.for_llm()
+    assert (result.source, result.metadata.attempts) == ("controller", 0)
 
 
 async def test_a_guarantee_that_is_required_and_not_given_is_a_refusal(

@@ -120,7 +120,7 @@ def test_the_request_names_the_handler_and_holds_the_canonical_arguments():
     conversation = at(State.READY)
     call = prepared(define(greet), name="Ada")
     reader = wire.FrameReader()
-    reader.feed(conversation.ask(call, "some input"))
+    reader.feed(conversation.ask(call, b"some input"))
     handler = call.definition.handler
     assert reader.next() == {
         "type": "call",
@@ -131,7 +131,7 @@ def test_the_request_names_the_handler_and_holds_the_canonical_arguments():
         "arguments": {"name": "Ada", "times": 1},
         "typed": [],
         "answers": "value",
-        "stdin": "some input",
+        "stdin": "c29tZSBpbnB1dA==",
     }
     assert conversation.state is State.ASKED
 

@@ -73,12 +73,26 @@ def test_lines_of_many_threads_do_not_mix(path):
     assert {one.call_id for one in events} == {f"c{number}" for number in range(200)}
 
 
-def test_a_full_disk_raises():
-    sink = JsonlSink("/dev/full")
+def test_a_full_disk_raises_and_leaves_no_half_of_a_line(path, monkeypatch):
+    sink = JsonlSink(path)
+    sink(event())
+    whole = path.read_bytes()
+    room = 10
+    write = os.write
+    monkeypatch.setattr("os.write", lambda fd, data: write(fd, data[:room]))
     with pytest.raises(OSError, match="No space left") as caught:
         sink(event())
     sink.close()
     assert caught.value.errno == errno.ENOSPC
+    assert path.read_bytes() == whole
+
+
+def test_a_link_or_a_device_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    for place in (tmp_path / "link", "/dev/null"):
+        with pytest.raises(OSError, match=r"symbolic|regular"):
+            JsonlSink(place)
+    assert not (tmp_path / "victim").exists()
 
 
 def test_a_path_that_cannot_be_opened_raises(tmp_path):

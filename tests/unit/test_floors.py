@@ -19,16 +19,16 @@ ROOMS = {
     2: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
         *["inline", "cells.capabilities", "cells.syscalls", "cells.seccomp"],
-        *["cells.landlock", "cells.cgroup", "cells.capture", "cells.conversation", "cells.process"],
+        *["cells.landlock", "cells.capture", "cells.conversation", "cells.cell", "cells.process"],
     ],
-    3: ["cells.plan", "cells.supervisor", "cells.pool"],
+    3: ["cells.plan", "cells.supervisor", "cells.pool", "grants"],
     4: ["runtime", "controller"],
     5: ["blocking", "doctor", "cli", "__main__"],
 }
 FLOOR = {f"toolcell.{room}": floor for floor, rooms in ROOMS.items() for room in rooms}
 # Parts of one machine, each may use those named before it.
 IN_ORDER = [name for name in FLOOR if name.startswith("toolcell.cells.")]
-IN_ORDER += ["toolcell.runtime", "toolcell.controller"]
+IN_ORDER += ["toolcell.grants", "toolcell.runtime", "toolcell.controller"]
 # A door opens into a room of its own floor; nothing else does.
 DOORS = {
     ("toolcell.__main__", "toolcell.cli"),  # `python -m toolcell` is the command line

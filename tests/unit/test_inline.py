@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from toolcell.declare import ToolError
-from toolcell.inline import ENFORCEMENT, run_inline
+from toolcell.inline import run_inline
 from toolcell.model import Category
 
 from .samples import inline, prepared, schema_tool
@@ -34,10 +34,6 @@ async def add_later(a: int, b: int = 2) -> int:
 @pytest.mark.parametrize("function", [add, add_later])
 async def test_a_function_is_called_with_its_defaults(function):
     assert await run(function, a=1) == (3, None)
-
-
-def test_no_wall_is_claimed():
-    assert (ENFORCEMENT.rung, ENFORCEMENT.enforced) == ("inline", {})
 
 
 class Shade(Enum):

@@ -119,15 +119,15 @@ def test_the_model_reads_on_failure_the_output_the_cause_and_whether_to_retry():
         "printed",
         "[stderr]",
         "oops",
-        "[failed: exit_code] it exited with code 1. look above. "
-        "(trying the same call again will not help)",
+        "[failed: exit_code] it exited with code 1. Look above. "
+        "(The same call again is unlikely to help.)",
     ]
 
 
 def test_the_model_is_told_when_a_retry_can_help():
     error = {"category": "worker_lost", "message": "lost", "retryable": True}
     text = result(status="failed", success=False, error=error).for_llm()
-    assert "the same call may succeed if tried again" in text
+    assert "The same call again may help." in text
 
 
 def test_runtime_facts_are_kept_from_the_model():

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from toolcell.errors import GrantError, RegistrationError, ToolcellError
+from toolcell.grants import Grant
 from toolcell.model import Category, CellSettings, Limits, PreparedToolCall, ToolCall
 from toolcell.normalizer import Origin
 from toolcell.registry import ToolRegistry
-from toolcell.runtime import Grant, ToolRuntime
+from toolcell.runtime import ToolRuntime
 
 from .samples import inline, schema_tool
 

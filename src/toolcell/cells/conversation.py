@@ -5,6 +5,7 @@ answers one call. Every step that the table does not have is a broken conversati
 told as a value: the peer may be hostile.
 """
 
+from base64 import b64encode
 from enum import StrEnum
 from typing import Any
 
@@ -64,7 +65,7 @@ class Conversation:
         except wire.WireError as error:
             self._break(str(error))
 
-    def ask(self, prepared: PreparedToolCall, stdin: str | None) -> bytes:
+    def ask(self, prepared: PreparedToolCall, stdin: bytes | None) -> bytes:
         """Return the one request frame; raises WireError where the call is too large to send."""
         handler = prepared.definition.handler
         frame = wire.frame(
@@ -77,7 +78,7 @@ class Conversation:
                 "arguments": prepared.arguments,
                 "typed": list(prepared.definition.typed),
                 "answers": prepared.definition.answers,
-                "stdin": stdin,
+                "stdin": None if stdin is None else b64encode(stdin).decode(),
             }
         )
         self.state = State.ASKED

@@ -9,11 +9,13 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from toolcell.cells.process import Cell, Launcher
+from toolcell.cells.cell import Cell
+from toolcell.cells.process import Launcher
 from toolcell.errors import CellRefused
 from toolcell.model import Plan
 
 _PAUSE = 0.002
+_POOLS = 4
 
 
 class CellPool:
@@ -34,6 +36,7 @@ class CellPool:
         self._identities: dict[str, tuple[int, int] | None] = {}
         self._starting = asyncio.Lock()
         self._refill: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def take(self) -> tuple[Cell, Plan]:
         """Hand over a ready cell, which is the caller's from then on, and its plan.
@@ -52,25 +55,36 @@ class CellPool:
         asyncio.get_running_loop().call_later(_PAUSE, self._refill_soon, launcher)
         return cell, launcher.plan
 
+    @property
+    def in_use(self) -> bool:
+        """Whether a call has a cell of this pool, or waits for one."""
+        launchers = [*self._retired, *([self._launcher] if self._launcher else [])]
+        cells = sum(launcher.open_cells for launcher in launchers)
+        return self._starting.locked() or cells > len(self._ready)
+
     async def close(self) -> None:
-        """End the launchers and every cell of theirs."""
+        """End the launchers and every cell of theirs; no cell can be taken afterwards."""
+        self._closed = True
         if self._refill is not None:
             self._refill.cancel()
             await asyncio.gather(self._refill, return_exceptions=True)
-        self._drop_waiting()
-        for launcher in [*self._retired, *([self._launcher] if self._launcher else [])]:
-            launcher.close()
-        self._retired, self._launcher = [], None
+        async with self._starting:  # one that starts just now is closed as well
+            self._drop_waiting()
+            for launcher in [*self._retired, *([self._launcher] if self._launcher else [])]:
+                await launcher.close()
+            self._retired, self._launcher = [], None
 
     async def _living(self) -> Launcher:
         async with self._starting:
+            if self._closed:
+                raise CellRefused("the runtime was closed")
             if self._launcher is not None and not self._fit(self._launcher):
                 self._drop_waiting()
                 self._retired.append(self._launcher)
                 self._launcher = None
-            for launcher in [launcher for launcher in self._retired if not launcher.busy]:
+            for launcher in [each for each in self._retired if not each.open_cells]:
                 self._retired.remove(launcher)
-                launcher.close()
+                await launcher.close()
             if self._launcher is None:
                 plan = self._make_plan()
                 self._identities = {place: _identity(place) for place in _exposed(plan)}
@@ -91,7 +105,7 @@ class CellPool:
         return None
 
     def _refill_soon(self, launcher: Launcher) -> None:
-        if self._spare and (self._refill is None or self._refill.done()):
+        if self._spare and not self._closed and (self._refill is None or self._refill.done()):
             self._refill = asyncio.create_task(self._fill(launcher))
 
     async def _fill(self, launcher: Launcher) -> None:
@@ -108,6 +122,32 @@ class CellPool:
     def _drop_waiting(self) -> None:
         while self._ready:
             self._ready.popleft().close()
+
+
+class CellPools:
+    """The pools of a runtime, by what their cells are made of; few at a time."""
+
+    def __init__(self, spare: int) -> None:
+        """Let each pool keep up to `spare` cells waiting."""
+        self._spare = spare
+        self._pools: dict[str, CellPool] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def get(self, key: str, make_plan: Callable[[], Plan]) -> CellPool:
+        """Return the pool of a key, made if it is not there; others that idle may end."""
+        pool = self._pools.pop(key, None) or CellPool(make_plan, self._spare)
+        self._pools[key] = pool  # the last is the one used last
+        idle = [key for key, each in self._pools.items() if each is not pool and not each.in_use]
+        for old in idle[: max(0, len(self._pools) - _POOLS)]:
+            task = asyncio.create_task(self._pools.pop(old).close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        return pool
+
+    async def close(self) -> None:
+        """End all pools."""
+        pools, self._pools = list(self._pools.values()), {}
+        await asyncio.gather(*(pool.close() for pool in pools), *self._closing)
 
 
 def _exposed(plan: Plan) -> list[str]:

@@ -12,7 +12,8 @@ import os
 import termios
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -21,17 +22,19 @@ import psutil
 
 from sandbox_workers import wire
 from toolcell.cells.capture import StreamCapture
+from toolcell.cells.cell import Cell
 from toolcell.cells.conversation import State
-from toolcell.cells.process import Cell
 from toolcell.model import Killed, Limits, PreparedToolCall, Report, Usage
 
 Stream = Literal["stdout", "stderr"]
-Tap = Callable[[Stream, bytes], None]
-"""Called with each piece of output as it arrives, in the event loop."""
+Tap = Callable[[Stream, bytes], Awaitable[None] | None]
+"""Called with each piece of output as it arrives, in the event loop; what takes time is
+awaited, and no more of that stream is read until then."""
 
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _BY_KILL = "SIGKILL to init by pidfd; the PID namespace ended"
 _BY_ITSELF = "the worker ended; the PID namespace ended with init"
+_measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-memory")
 _NO_PID = 2**31 - 1  # above the highest that Linux gives out
 _READ = 256 * 1024
 _KEPT = 128 * 1024
@@ -53,13 +56,14 @@ class Supervisor:
         self._unsent = memoryview(b"")
         self._timers: list[asyncio.TimerHandle] = []
         self._watcher: asyncio.Task[None] | None = None
-        self._tap_failed: OSError | None = None
+        self._taps: dict[Stream, asyncio.Future[None]] = {}
+        self._failed: BaseException | None = None
 
-    async def run(self, prepared: PreparedToolCall, stdin: str | None, wall: float) -> Report:
+    async def run(self, prepared: PreparedToolCall, stdin: bytes | None, wall: float) -> Report:
         """Send the call and wait for its end; `wall` is in seconds.
 
-        Raises WireError where the call is too large to be sent, an OSError that the tap
-        raised, and if it is cancelled. Whatever it raises, the cell is gone by then.
+        Raises WireError where the call is too large to be sent, whatever the tap raised,
+        and if it is cancelled. Whatever it raises, the cell is gone by then.
         """
         began = time.perf_counter()
         try:
@@ -74,13 +78,13 @@ class Supervisor:
         finally:
             # Also on cancellation, and on a defect of ours: nothing is left running.
             self._kill("cancel")
-            if self._watcher is not None:
-                self._watcher.cancel()
-            await self._settle()
-            report = self._report(time.perf_counter() - began)
-            self._release()
-        if self._tap_failed is not None:
-            raise self._tap_failed
+            try:
+                await self._settle()
+                report = self._report(time.perf_counter() - began)
+            finally:
+                self._release()
+        if self._failed is not None:
+            raise self._failed
         return report
 
     def cancel(self) -> None:
@@ -98,6 +102,7 @@ class Supervisor:
             loop.add_writer(cell.request, self._send)
         self._timers.append(loop.call_later(wall, self._deadline))
         self._watcher = loop.create_task(self._watch())
+        self._watcher.add_done_callback(self._watched)
 
     def _send(self) -> None:
         cell = self._cell
@@ -112,7 +117,7 @@ class Supervisor:
         cell.close_end("request")
 
     def _deadline(self) -> None:
-        if self._limits.grace and self._killed is None:
+        if self._limits.grace and self._killed is None and not self._ended.done():
             self._killed = "wall"
             self._cell.terminate()
             self._timers.append(self._loop.call_later(self._limits.grace, self._cell.kill))
@@ -150,15 +155,36 @@ class Supervisor:
                 self._loop.remove_reader(fd)
             return 0
         self._captures[stream].feed(data)
-        if self._tap and self._tap_failed is None:
-            try:
-                self._tap(stream, data)
-            except OSError as error:  # whoever reads has gone, or the disk is full
-                self._tap_failed = error
-                self._kill("cancel")
         if sum(capture.total_bytes for capture in self._captures.values()) > self._limits.output:
             self._kill("output")
+        if self._tap and self._failed is None:
+            try:
+                waiting = self._tap(stream, data)
+            except Exception as error:  # noqa: BLE001  # raised again when the cell is gone
+                self._fail(error)
+            else:
+                if waiting is not None:
+                    self._pause(stream, waiting)
         return len(data)
+
+    def _pause(self, stream: Stream, waiting: Awaitable[None]) -> None:
+        """Read no more of a stream until the tap has dealt with what it was given."""
+        fd = getattr(self._cell, stream)
+        self._loop.remove_reader(fd)
+        task = self._taps[stream] = asyncio.ensure_future(waiting)
+
+        def go_on(task: "asyncio.Future[None]") -> None:
+            if not task.cancelled() and (error := task.exception()):
+                self._fail(error)
+            if not self._ended.done() and getattr(self._cell, stream) >= 0:
+                self._loop.add_reader(fd, self._read_output, stream)
+
+        task.add_done_callback(go_on)
+
+    def _fail(self, error: BaseException) -> None:
+        """Something of the host's or of ours raised: end the call, and raise it then."""
+        self._failed = self._failed or error
+        self._kill("cancel")
 
     async def _watch(self) -> None:
         """Measure the tree's own memory; RLIMIT_DATA bounds one process, this all of them.
@@ -171,10 +197,18 @@ class Supervisor:
             await asyncio.sleep(pause)
             began = time.perf_counter()
             pid = _pid_of(self._cell.pidfd)
-            if await asyncio.to_thread(uses_more_than, self._limits.memory, pid):
+            # Not the loop's own threads: the host may have filled those.
+            measured = self._loop.run_in_executor(
+                _measuring, uses_more_than, self._limits.memory, pid
+            )
+            if await measured:
                 self._kill("memory")
                 return
             pause = max(_WATCH_SECONDS, time.perf_counter() - began)
+
+    def _watched(self, watcher: "asyncio.Task[None]") -> None:
+        if not watcher.cancelled() and (error := watcher.exception()):
+            self._fail(error)  # unwatched, a call must not go on
 
     async def _settle(self) -> None:
         """Wait until a killed tree is gone, then read what is left in the pipes."""
@@ -189,12 +223,26 @@ class Supervisor:
             left -= data
         for stream in _STREAMS:
             left = _readable_bytes(getattr(self._cell, stream))
-            while left > 0 and (data := self._read_output(stream)):
+            while left > 0:
+                await self._tapped(stream)
+                data = self._read_output(stream)
+                if not data:
+                    break
                 left -= data
+            await self._tapped(stream)
+
+    async def _tapped(self, stream: Stream) -> None:
+        """Wait until the tap has dealt with what it was given of a stream."""
+        if task := self._taps.pop(stream, None):
+            await asyncio.wait([task])
 
     def _release(self) -> None:
         for timer in self._timers:
             timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+        for task in self._taps.values():
+            task.cancel()
         if self._cell.request >= 0:
             self._loop.remove_writer(self._cell.request)
         for fd in (self._cell.pidfd, self._cell.reply, self._cell.stdout, self._cell.stderr):

@@ -3,8 +3,10 @@
 import asyncio
 import os
 import sys
+import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +27,8 @@ from toolcell.model import (
     ToolResult,
 )
 from toolcell.normalizer import Origin, refused
+
+_HELD = 1000
 
 Emit = Callable[[ToolResult], None]
 
@@ -47,36 +51,45 @@ def run_batch(
             step()
 
         order = _Order(emit, in_order=not as_finished)
-        asyncio.run(_run(setup, lines, concurrency or os.cpu_count() or 1, order))
-    if table:
-        from toolcell.cli.table import print_table
+        setup = replace(setup, protected=(path,))  # a tool must not write the next calls
+        try:
+            asyncio.run(_run(setup, lines, concurrency or os.cpu_count() or 1, order))
+        except* BrokenPipeError:
+            raise BrokenPipeError from None
+        finally:
+            if table:
+                from toolcell.cli.table import print_table
 
-        print_table(kept)
+                print_table(kept)
     return FAILED if failed else SUCCEEDED
 
 
 class _Order:
-    """Lets results out: at once, or each when all before it are out."""
+    """Lets results out: at once, or each when all before it are out; says when one is."""
 
     def __init__(self, emit: Emit, *, in_order: bool) -> None:
         self._emit = emit
         self._in_order = in_order
         self._next = 0
         self._held: dict[int, ToolResult] = {}
+        self.released: Callable[[], None] = lambda: None
 
     def take(self, index: int, result: ToolResult) -> None:
-        if not self._in_order:
-            self._emit(result)
-            return
         self._held[index] = result
+        if not self._in_order:
+            self._next = index
         while self._next in self._held:
             self._emit(self._held.pop(self._next))
             self._next += 1
+            self.released()
 
 
 async def _run(setup: Setup, lines: IO[str], concurrency: int, order: _Order) -> None:
-    # A line is read when a slot is free, so that no queue grows with a long file.
+    # A line is read when a slot is free, so that no queue grows with a long file; and when
+    # few results are held back for one that is slow.
     slots = asyncio.Semaphore(concurrency)
+    window = asyncio.Semaphore(concurrency + _HELD)
+    order.released = window.release
 
     async def one(controller: ToolController, index: int, number: int, line: str) -> None:
         try:
@@ -91,23 +104,44 @@ async def _run(setup: Setup, lines: IO[str], concurrency: int, order: _Order) ->
     ):
         while True:
             await slots.acquire()
-            # In a thread: a slow producer must not hold up the calls that run.
-            line = await asyncio.to_thread(lines.readline)
+            line = await _read_line(lines)
             number += 1
             if not line:
                 break
             if not line.strip():
                 slots.release()
                 continue
+            await window.acquire()
             tasks.create_task(one(controller, index, number, line))
             index += 1
+
+
+async def _read_line(lines: IO[str]) -> str:
+    """Read a line in a thread: a slow producer must not hold up the calls that run.
+
+    A daemon, so that one who never writes again cannot keep the program from ending.
+    """
+    loop = asyncio.get_running_loop()
+    read: asyncio.Future[str] = loop.create_future()
+
+    def settle(line: str) -> None:
+        if not read.done():
+            read.set_result(line)
+
+    def body() -> None:
+        line = lines.readline()
+        with suppress(RuntimeError):  # the loop has ended in the meantime
+            loop.call_soon_threadsafe(settle, line)
+
+    threading.Thread(target=body, daemon=True).start()
+    return await read
 
 
 async def _handle(controller: ToolController, number: int, line: str) -> ToolResult:
     try:
         call = _parse(line, number)
     except ValueError as error:
-        return _bad_line(number, str(error))
+        return _bad_line(number, line, str(error))
     outcome = await controller.handle(call)
     if isinstance(outcome, ApprovalRequest):
         return await controller.resolve(
@@ -137,13 +171,22 @@ def _parse(line: str, number: int) -> ToolCall:
         ) from None
 
 
-def _bad_line(number: int, problem: str) -> ToolResult:
+def _bad_line(number: int, line: str, problem: str) -> ToolResult:
     error = ErrorInfo(
         category=Category.INVALID_ARGUMENTS,
         message=f"line {number} is not a call: {problem}",
         hint='a line is {"call_id": "...", "name": "...", "arguments": {...}}',
     )
-    return refused(Origin(ToolCall(call_id=f"line-{number}", name="?")), error)
+    return refused(Origin(ToolCall(call_id=_id_in(line) or f"line-{number}", name="?")), error)
+
+
+def _id_in(line: str) -> str | None:
+    """The id of a line that is JSON, whatever else is wrong with it."""
+    try:
+        call_id = strict_json(line).get("call_id")
+    except (ValueError, AttributeError):
+        return None
+    return call_id if isinstance(call_id, str) else None
 
 
 def _opened(path: Path) -> AbstractContextManager[IO[str]]:

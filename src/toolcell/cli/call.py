@@ -5,6 +5,7 @@ import sys
 
 from toolcell.cli.exits import of_call
 from toolcell.cli.setup import Setup
+from toolcell.errors import ToolcellError
 from toolcell.model import ApprovalRequest, ToolCall, ToolResult
 
 
@@ -12,6 +13,8 @@ def make_call(
     setup: Setup, tool: str, arguments: str, call_id: str, *, as_json: bool, report: bool
 ) -> int:
     """Make the call and print what came of it; returns the exit code."""
+    if not call_id:
+        raise ToolcellError("--id cannot be empty")
     call = ToolCall(call_id=call_id, name=tool, arguments=arguments)
     outcome = asyncio.run(_call(setup, call))
     if as_json:

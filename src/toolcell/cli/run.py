@@ -1,6 +1,7 @@
 """`toolcell run`: one command in a cell, output live, exit code passed through."""
 
 import asyncio
+import os
 import shlex
 import signal
 import sys
@@ -8,14 +9,14 @@ import sys
 from toolcell.cells.supervisor import Stream
 from toolcell.cli.exits import of_command
 from toolcell.cli.setup import Setup
+from toolcell.grants import RunOptions
 from toolcell.model import ApprovalRequest, ToolCall, ToolResult
-from toolcell.runtime import RunOptions
 
 
 def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool) -> int:
     """Run the command as a call of the `shell` tool; returns the exit code."""
     options = RunOptions(
-        stdin=sys.stdin.read() if stdin else None, tap=None if as_json else _pass_through
+        stdin=sys.stdin.buffer.read() if stdin else None, tap=None if as_json else _pass_through
     )
     try:
         outcome = asyncio.run(_run(setup, command, options))
@@ -37,14 +38,18 @@ async def _run(
     setup: Setup, command: list[str], options: RunOptions
 ) -> ToolResult | ApprovalRequest:
     # exec: the command replaces the shell, so that signals and codes are its own.
-    line = f"exec {shlex.join(command)}"
+    line = f"exec -- {shlex.join(command)}"
     async with setup.controller(spare_cells=0) as controller:
         return await controller.handle(
             ToolCall(call_id="run", name="shell", arguments={"command": line}), options
         )
 
 
-def _pass_through(stream: Stream, data: bytes) -> None:
-    target = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
-    target.write(data)
-    target.flush()
+async def _pass_through(stream: Stream, data: bytes) -> None:
+    # In a thread: a reader that is slow must not hold up the deadline.
+    await asyncio.to_thread(_write, 1 if stream == "stdout" else 2, memoryview(data))
+
+
+def _write(fd: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(fd, data) :]

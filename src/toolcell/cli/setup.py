@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from toolcell.cells.plan import resolve_workspace
 from toolcell.controller import ToolController
-from toolcell.errors import PolicyError, RegistrationError, WorkspaceError
+from toolcell.errors import PolicyError, RegistrationError, ToolcellError, WorkspaceError
 from toolcell.events import EventSink, JsonlSink, no_events
 from toolcell.policy import ToolPolicy, load_policy
 from toolcell.registry import ToolRegistry, builtin_tools
@@ -30,6 +31,7 @@ class Setup:
     events: Path | None = None
     cell: dict[str, Any] = field(default_factory=dict)
     limits: dict[str, Any] = field(default_factory=dict)
+    protected: tuple[Path, ...] = ()
 
     def controller(self, **runtime_options: Any) -> ToolController:
         """Make the controller; raises PolicyError, RegistrationError or WorkspaceError."""
@@ -37,8 +39,14 @@ class Setup:
         workspace = self.workspace
         if policy.cell.workspace != "none":
             workspace, policy = _workspace(workspace, policy)
+        protected = [*self.protected, *([self.events] if self.events else [])]
         return ToolController(
-            self.registry(), policy, workspace, events=self._sink(), **runtime_options
+            self.registry(),
+            policy,
+            workspace,
+            events=self._sink(),
+            protected=protected,
+            **runtime_options,
         )
 
     def effective_policy(self) -> ToolPolicy:
@@ -49,12 +57,9 @@ class Setup:
             cell["require"] = [name for name in policy.cell.require if name != "network"]
         if not (cell or limits or self.allow):
             return policy
-        document = policy.model_dump(mode="json")
-        document["cell"] |= cell
-        document["limits"] |= limits
-        document["allow"] |= dict.fromkeys(self.allow, "allowed on the command line")
+        allow = dict.fromkeys(self.allow, "allowed on the command line")
         try:
-            return ToolPolicy.model_validate(document | {"source": policy.source})
+            return policy.changed(cell=cell, limits=limits, allow=allow)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -76,7 +81,7 @@ class Setup:
         try:
             return JsonlSink(self.events)
         except OSError as error:
-            raise PolicyError(f"the event log cannot be opened: {error}") from None
+            raise ToolcellError(f"the event log cannot be opened: {error}") from None
 
 
 def load_tools(where: str) -> Iterable[Any]:
@@ -94,11 +99,13 @@ def load_tools(where: str) -> Iterable[Any]:
     return found
 
 
-def _load_module(name: str) -> ModuleType:
-    path = Path(name)
+def _load_module(given: str) -> ModuleType:
+    name, path = given, Path(given)
+    if path.suffix and path.suffix != ".py" and path.is_file():
+        raise RegistrationError(f"the tool file {given} is not a .py file")
     if path.suffix == ".py":
         if not path.is_file():
-            raise RegistrationError(f"the tool file {name} does not exist")
+            raise RegistrationError(f"the tool file {given} does not exist")
         directory, name = path.resolve().parent, path.stem
     else:
         directory = Path.cwd()
@@ -106,14 +113,28 @@ def _load_module(name: str) -> ModuleType:
     sys.path.append(str(directory))
     try:
         module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise RegistrationError(f"the tool file {name} cannot be imported: {error}") from None
+    except RegistrationError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the file itself raises
+        where = _place_of(error)
+        raise RegistrationError(
+            f"the tool file {given} cannot be imported: {where}{type(error).__name__}: {error}"
+        ) from None
     if path.suffix == ".py" and Path(module.__file__ or "").resolve() != path.resolve():
         raise RegistrationError(
             f"the tool file {path} has the name of another module, {module.__file__ or name}; "
             "rename it"
         )
     return module
+
+
+def _place_of(error: BaseException) -> str:
+    """The file and line that an import failed at, where there is one."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: "
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "importlib" not in frame.filename]
+    return f"{own[-1].filename}:{own[-1].lineno}: " if len(own) > 1 else ""
 
 
 def _workspace(given: Path | None, policy: ToolPolicy) -> tuple[Path | None, ToolPolicy]:
@@ -124,8 +145,9 @@ def _workspace(given: Path | None, policy: ToolPolicy) -> tuple[Path | None, Too
         return resolve_workspace(Path.cwd()), policy
     except WorkspaceError as error:
         print(
-            f"toolcell: {error}\ntoolcell: going on without a workspace; --workspace names one",
+            f"toolcell: {error}\n"
+            "toolcell: going on without a workspace: what the call writes is lost; "
+            "--workspace names one",
             file=sys.stderr,
         )
-        cell = policy.cell.model_copy(update={"workspace": "none"})
-        return None, policy.model_copy(update={"cell": cell})
+        return None, policy.changed(cell={"workspace": "none"})

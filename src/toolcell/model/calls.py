@@ -45,6 +45,7 @@ class PreparedToolCall(Frozen):
                 "tool": definition.name,
                 "schema": definition.spec.input_schema,
                 "handler": definition.handler.model_dump(mode="json"),
+                "runs": [definition.isolation, definition.answers, *definition.typed],
                 "arguments": arguments,
             }
         )

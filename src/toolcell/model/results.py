@@ -50,6 +50,17 @@ class Category(StrEnum):
 
 _REJECTED = frozenset(list(Category)[: list(Category).index(Category.TOOL_ERROR)])
 
+_ITS_OWN = frozenset(
+    {
+        Category.TOOL_ERROR,
+        Category.EXCEPTION,
+        Category.EXIT_CODE,
+        Category.SIGNAL,
+        Category.CANCELLED,
+        Category.APPROVAL_EXPIRED,
+    }
+)
+
 STATUS_OF: dict[Category, Status] = {
     category: Status.REJECTED
     if category in _REJECTED
@@ -169,10 +180,12 @@ def _stderr_summary(text: str, *, short: bool) -> str:
 
 
 def _account(status: Status, error: ErrorInfo) -> str:
-    retry = (
-        "the same call may succeed if tried again"
+    # Of what the tool itself did, such as a failing test, nobody knows for certain.
+    chance = (
+        "may"
         if error.retryable
-        else ("trying the same call again will not help")
+        else ("is unlikely to" if error.category in _ITS_OWN else "will not")
     )
-    hint = f" {error.hint}." if error.hint else ""
-    return f"[{status}: {error.category}] {error.message}.{hint} ({retry})"
+    hint = f" {error.hint[0].upper()}{error.hint[1:]}." if error.hint else ""
+    retry = f"(The same call again {chance} help.)"
+    return f"[{status}: {error.category}] {error.message}.{hint} {retry}"

@@ -40,9 +40,9 @@ class Origin:
         return (time.perf_counter() - self.began) * 1000
 
 
-def refused(origin: Origin, error: ErrorInfo, enforcement: Enforcement | None = None) -> ToolResult:
+def refused(origin: Origin, error: ErrorInfo) -> ToolResult:
     """The result of a call that ended before any process was asked to run it."""
-    return _result(origin, error, "controller", enforcement or Enforcement())
+    return _result(origin, error, "controller", Enforcement())
 
 
 def from_report(
@@ -58,6 +58,8 @@ def from_report(
 ) -> ToolResult:
     """The result of a call that ran in a cell; `budget` is how many bytes of output are shown."""
     verdict = judge(report, definition, limits, wall)
+    if report.setup is not None:
+        return _result(origin, verdict.error, "controller", enforcement)
     stdout, stdout_cut = shorten(report.stdout, budget)
     stderr, stderr_cut = shorten(report.stderr, budget)
     value = report.reply["value"] if report.reply and "value" in report.reply else None

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from functools import cached_property
 from itertools import combinations
 from typing import Annotated, Any, Literal
 
@@ -70,10 +69,20 @@ class ToolPolicy(Frozen):
             )
         return self
 
-    @cached_property
+    @property
     def version(self) -> str:
-        """A digest of everything that the policy says; approvals are bound to it."""
+        """A digest of everything that the policy says; approvals are bound to it.
+
+        Computed each time: a cache would be carried along by `model_copy`.
+        """
         return digest_of(self.model_dump(mode="json"))
+
+    def changed(self, **tables: dict[str, Any]) -> "ToolPolicy":
+        """Return a policy with some keys of its tables replaced, checked like any other."""
+        document = self.model_dump(mode="json")
+        for table, changes in tables.items():
+            document[table] |= changes
+        return ToolPolicy.model_validate(document | {"source": self.source})
 
     def decide(self, tool_name: str) -> PolicyDecision:
         """Return the strictest decision that matches a tool's name; never fails."""

@@ -65,7 +65,7 @@ def shipped_policies() -> dict[str, Path]:
 def load_policy(name_or_path: str | Path) -> ToolPolicy:
     """Load a shipped policy by name, or a file by path; raises PolicyError."""
     shipped = shipped_policies()
-    path = shipped.get(str(name_or_path)) or Path(name_or_path)
+    path = (shipped.get(str(name_or_path)) or Path(name_or_path)).absolute()
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -92,12 +92,18 @@ def parse_policy(text: str, source: str) -> ToolPolicy:
             allow=parsed.tools.allow,
             ask=parsed.tools.ask,
             deny=parsed.tools.deny,
-            cell=parsed.cell,
+            cell=_from_here(parsed.cell, Path(source).parent),
             limits=parsed.limits,
             source=source,
         )
     except ValidationError as error:
         raise PolicyError(_explain(error, text, source)) from None
+
+
+def _from_here(cell: CellSettings, directory: Path) -> CellSettings:
+    """Take relative places to read as relative to the policy's own directory."""
+    read = tuple(place if place.startswith("~") else str(directory / place) for place in cell.read)
+    return cell.model_copy(update={"read": read})
 
 
 def _explain(error: ValidationError, text: str, source: str) -> str:

@@ -26,10 +26,12 @@ class ToolRegistry:
     """Tools by name.
 
     Takes typed functions (declared with `@tool` or not) and ready `ToolDefinition`s.
+    `revision` counts registrations.
     """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, ToolDefinition] = {}
+        self.revision = 0
         for tool in tools:
             self.register(tool)
 
@@ -61,6 +63,7 @@ class ToolRegistry:
                 f"({self._tools[definition.name].handler}); give this one another name"
             )
         self._tools[definition.name] = definition
+        self.revision += 1
         return definition
 
     def resolve(self, name: str) -> ToolDefinition | None:
@@ -69,7 +72,7 @@ class ToolRegistry:
 
     def specs(self) -> list[ToolSpec]:
         """Return what a model may see, sorted by name; no handler is reachable from it."""
-        return [self._tools[name].spec for name in sorted(self._tools)]
+        return [self._tools[name].spec.model_copy(deep=True) for name in sorted(self._tools)]
 
     def list(self) -> list[str]:
         """Return the names, sorted."""

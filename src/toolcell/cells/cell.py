@@ -1,0 +1,110 @@
+"""A cell as the controller holds it: five pipe ends and the pidfd of its init."""
+
+import asyncio
+import os
+import select
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+from toolcell.cells.conversation import Conversation, State
+from toolcell.errors import CellRefused
+
+_READ = 65536
+_READY_SECONDS = 10.0
+
+ENDS = ("request", "reply", "stdout", "stderr", "status", "pidfd")
+
+
+class Cell:
+    """The controller's ends of one cell that is being made, is ready, or runs its call."""
+
+    def __init__(
+        self,
+        request: int,
+        reply: int,
+        stdout: int,
+        stderr: int,
+        status: int,
+        pidfd: int,
+        *,
+        on_close: Callable[["Cell"], None],
+    ) -> None:
+        """Own the descriptors from now on; the pipe ends become non-blocking."""
+        self._on_close = on_close
+        self.request = request
+        self.reply = reply
+        self.stdout = stdout
+        self.stderr = stderr
+        self.status = status
+        self.pidfd = pidfd
+        self.conversation = Conversation()
+        for fd in (request, reply, stdout, stderr, status):
+            os.set_blocking(fd, False)
+
+    async def ready(self) -> None:
+        """Wait until the worker says that its jail is shut; raises CellRefused."""
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                while self.conversation.state is State.MAKING:
+                    data = await _readable(self.reply)
+                    self.conversation.feed(data)
+                    if not data:
+                        break
+        except TimeoutError:
+            raise CellRefused(f"the cell was not ready within {_READY_SECONDS:.0f} s") from None
+        answer = self.conversation.answer or {}
+        if self.conversation.state is State.FAILED:
+            raise CellRefused(
+                f"the {answer['stage']} could not set up the cell: {answer['message']}"
+            )
+        if self.conversation.state is not State.READY:
+            raise CellRefused("the cell ended before it was ready")
+
+    def alive(self) -> bool:
+        """Whether the cell has not ended: a pidfd is readable from the end of its process on."""
+        poller = select.poll()
+        poller.register(self.pidfd, select.POLLIN)
+        return not poller.poll(0)
+
+    def kill(self) -> None:
+        """Send SIGKILL to init, which takes the whole PID namespace with it."""
+        self._signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Send SIGTERM to init, which passes it to every process of the cell."""
+        self._signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        """Release the descriptors; a cell that still waits for its call ends by that."""
+        for name in ENDS:
+            self.close_end(name)
+        self._on_close(self)
+
+    def close_end(self, name: str) -> None:
+        """Release one descriptor by its name; doing it twice does nothing."""
+        fd = getattr(self, name)
+        if fd >= 0:
+            setattr(self, name, -1)
+            os.close(fd)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):  # it ended by itself in the meantime
+            signal.pidfd_send_signal(self.pidfd, number)
+
+
+async def _readable(fd: int) -> bytes:
+    """Read once from a non-blocking descriptor, waiting until it has something."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(fd, _settle, future)
+    try:
+        await future
+    finally:
+        loop.remove_reader(fd)
+    return os.read(fd, _READ)
+
+
+def _settle(future: "asyncio.Future[None]") -> None:
+    if not future.done():  # a second readiness before the waiter ran
+        future.set_result(None)
