@@ -69,7 +69,13 @@ def _find(call: dict[str, Any]) -> Callable[..., Any]:
             f"see {error.name} too, add its directory to `read` in the policy's [cell] table",
         ) from error
     for name in call["function"].split("."):
-        target = getattr(target, name)
+        try:
+            target = getattr(target, name)
+        except AttributeError:
+            raise HandlerError(
+                f"{call['module']} has no {call['function']} when a cell imports it",
+                'define the tool at the top level, above `if __name__ == "__main__":`',
+            ) from None
     return target  # type: ignore[no-any-return]  # checked as a function when it was registered
 
 

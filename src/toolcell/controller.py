@@ -119,6 +119,7 @@ class ToolController:
         request = self.approvals.get(response.approval_id)
         origin = Origin(
             request.call,
+            rule_id=self.policy.decide(request.call.name).rule_id,
             policy_version=self._version,
             approval_id=request.approval_id,
         )

@@ -54,7 +54,7 @@ def test_a_reason_that_is_given_is_the_one_told():
 
 
 def test_network_host_contradicts_requiring_the_network_wall():
-    with pytest.raises(ValueError, match='network = "host" contradicts require'):
+    with pytest.raises(ValueError, match='network = "host" gives up what `require` holds'):
         ToolPolicy(cell={"network": "host"})
     ToolPolicy(cell={"network": "host", "require": ["filesystem"]})
 
@@ -108,7 +108,7 @@ def test_a_limit_that_is_not_finite_is_refused(line):
 
 @pytest.mark.parametrize("line", ["processes = true", 'processes = "64"', "wall = true"])
 def test_a_limit_is_not_coerced(line):
-    with pytest.raises(PolicyError, match=r"p\.toml:3: `limits\..*should be a valid"):
+    with pytest.raises(PolicyError, match=r"p\.toml:3: `limits\..*expected a (whole )?number"):
         parse_policy(f"version = 1\n[limits]\n{line}", "p.toml")
 
 
@@ -185,3 +185,20 @@ def test_a_policy_that_cannot_be_read_is_a_policy_error(tmp_path, content):
     path.mkdir() if content is None else path.write_bytes(content)
     with pytest.raises(PolicyError, match="cannot be read"):
         load_policy(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('defualt = "deny"', "did you mean `default`?"),
+        ('allow = ["echo"]', "it belongs under [tools]"),
+        ('wall = "30s"', "it belongs under [limits]"),
+        ('[cell]\nnetwrk = "none"', "did you mean `network`?"),
+        ("[cell]\nread = 3", "expected a list"),
+        ("[tools]\nfrobnicate = 1", "unknown key `tools.frobnicate`"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_was_likely_meant(text, words):
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(f"version = 1\n{text}\n", "p.toml")
+    assert words in str(caught.value)

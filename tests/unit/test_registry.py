@@ -61,11 +61,14 @@ def test_an_interactive_main_is_refused_and_a_script_is_not(monkeypatch, tmp_pat
     with pytest.raises(RegistrationError, match="interactive session"):
         define(main.f)
     script = tmp_path / "my_tools.py"
-    script.touch()
+    script.write_text("def f(x: int) -> int:\n    return x\nif True:\n    def g(): ...\n")
     (tmp_path / ".env").touch()
     main.__file__ = str(script)
     handler = define(main.f).handler
     assert (handler.module, handler.file, handler.code) == ("my_tools", str(script), (str(script),))
+    exec("def g(x: int) -> int:\n    return x", main.__dict__)
+    with pytest.raises(RegistrationError, match="not defined at the top level"):
+        define(main.g)
 
 
 def test_the_wrapper_that_stands_in_the_module_is_welcome():

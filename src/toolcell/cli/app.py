@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import toolcell
+from toolcell.cells.plan import resolve_workspace
 from toolcell.cli.setup import Setup
 
 app = typer.Typer(
@@ -110,7 +111,10 @@ def run(
         list[str] | None, typer.Option("--env", help="Set NAME=VALUE. Repeatable.")
     ] = None,
     stdin: Annotated[
-        bool, typer.Option("--stdin", help="Give the command this program's standard input.")
+        bool,
+        typer.Option(
+            "--stdin", help="Read standard input to its end, then give it to the command."
+        ),
     ] = False,
     events: Events = None,
     as_json: AsJson = False,
@@ -133,7 +137,7 @@ def run(
         workspace=workspace,
         events=events,
         cell={key: value for key, value in cell.items() if value},
-        limits={key: value for key, value in limits.items() if value is not None},
+        limits={key: _quantity(value) for key, value in limits.items() if value is not None},
     )
     raise typer.Exit(run_command(setup, command, stdin=stdin, as_json=as_json))
 
@@ -160,6 +164,8 @@ def call(
     """
     from toolcell.cli.call import make_call
 
+    if report and as_json:
+        raise typer.BadParameter("--report goes without --json")
     setup = _setup(policy, workspace, tool_file, allow, events, wall)
     raise typer.Exit(make_call(setup, tool, arguments, call_id, as_json=as_json, report=report))
 
@@ -212,6 +218,8 @@ def tools(
     """List the tools and what the policy decides of each; --json prints the specs for a model."""
     from toolcell.cli.tools import list_tools
 
+    if workspace is not None:
+        resolve_workspace(workspace)
     list_tools(_setup(policy, workspace, tool_file, allow, None, None), as_json=as_json)
 
 
@@ -227,6 +235,8 @@ def doctor(
     """
     from toolcell.cli.doctor import show
 
+    if workspace is not None:
+        resolve_workspace(workspace)
     raise typer.Exit(show(Setup(policy=policy, workspace=workspace), as_json=as_json))
 
 
@@ -244,8 +254,21 @@ def _setup(
         tool_file=tool_file,
         allow=tuple(allow or ()),
         events=events,
-        limits={"wall": wall} if wall is not None else {},
+        limits={"wall": _quantity(wall)} if wall is not None else {},
     )
+
+
+def _quantity(value: str | int) -> str | int | float:
+    """Take a plain number for what it is, as a policy does: seconds, bytes or a count."""
+    if isinstance(value, int):
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        try:
+            return float(value)
+        except ValueError:
+            return value
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import sys
 from toolcell.cli.exits import of_call
 from toolcell.cli.setup import Setup
 from toolcell.errors import ToolcellError
-from toolcell.model import ApprovalRequest, ToolCall, ToolResult
+from toolcell.model import ApprovalRequest, Category, ToolCall, ToolResult
 
 
 def make_call(
@@ -49,5 +49,8 @@ def _print_result(result: ToolResult) -> None:
             print(text, end="" if text.endswith("\n") else "\n", file=stream)
     if result.error:
         print(f"toolcell: {result.error.category}: {result.error.message}", file=sys.stderr)
-        if result.error.hint:
-            print(f"toolcell: {result.error.hint}", file=sys.stderr)
+        hint = result.error.hint
+        if result.error.category is Category.POLICY_DENIED:  # its hint is for a model
+            hint = f"--allow {result.tool_name} allows it for once, an entry in the policy for good"
+        if hint:
+            print(f"toolcell: {hint}", file=sys.stderr)

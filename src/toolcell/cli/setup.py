@@ -17,7 +17,7 @@ from toolcell.controller import ToolController
 from toolcell.errors import PolicyError, RegistrationError, ToolcellError, WorkspaceError
 from toolcell.events import EventSink, JsonlSink, no_events
 from toolcell.policy import ToolPolicy, load_policy
-from toolcell.registry import ToolRegistry, builtin_tools
+from toolcell.registry import ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,14 @@ class Setup:
             raise PolicyError(f"the options do not fit: {where}: {message}") from None
 
     def registry(self) -> ToolRegistry:
-        """Collect the tools: those of the tool file, and the built-in ones whose names are free."""
-        tools = load_tools(self.tool_file) if self.tool_file else []
-        registry = ToolRegistry(tools)
-        for tool in builtin_tools():
-            if tool.name not in registry:
-                registry.register(tool)
+        """Collect the built-in tools and those of the tool file.
+
+        A tool of the file with a built-in's name would inherit what the policy says of
+        that one; it is refused as a duplicate.
+        """
+        registry = ToolRegistry.builtin()
+        for tool in load_tools(self.tool_file) if self.tool_file else []:
+            registry.register(tool)
         return registry
 
     def _sink(self) -> EventSink:

@@ -65,7 +65,8 @@ class ToolPolicy(Frozen):
         if self.cell.network == "host" and "network" in self.cell.require:
             raise _contradiction(
                 "cell.network",
-                'network = "host" contradicts require = [... "network" ...]; remove one',
+                'network = "host" gives up what `require` holds, which is "network" too unless '
+                "the policy says otherwise; write require = [...] without it",
             )
         return self
 

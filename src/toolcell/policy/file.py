@@ -16,6 +16,7 @@ wall = "30s"
 
 import re
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -120,13 +121,39 @@ def _explain(error: ValidationError, text: str, source: str) -> str:
 def _problem(item: Any, path: list[str]) -> str:
     key = ".".join(path)
     if item["type"] == "extra_forbidden":
-        return f"unknown key `{key}`"
+        return f"unknown key `{key}`{_suggestion(path)}"
     if item["type"] == "missing":
         return f"`{key}` is missing" + (" (write version = 1)" if key == "version" else "")
     if item["type"] == "contradiction":
         return str(item["msg"])
-    message = item["msg"].removeprefix("Value error, ")
+    message = _EXPECTED.get(item["type"]) or item["msg"].removeprefix("Value error, ")
     return f"`{key}`: {message}" if key else message
+
+
+def _suggestion(path: list[str]) -> str:
+    """What an unknown key may have been meant to be: a neighbour's name, or another table's."""
+    *table, name = path
+    here = _KEYS.get(".".join(table), [])
+    if close := get_close_matches(name, here, 1):
+        return f"; did you mean `{close[0]}`?"
+    homes = [place for place, keys in _KEYS.items() if name in keys and place]
+    return f"; it belongs under [{homes[0]}]" if homes else ""
+
+
+_KEYS = {
+    "": list(_PolicyFile.model_fields),
+    "tools": list(_Tools.model_fields),
+    "cell": list(CellSettings.model_fields),
+    "limits": list(Limits.model_fields),
+}
+_EXPECTED = {
+    "model_type": "expected a table",
+    "dict_type": "expected a table",
+    "tuple_type": "expected a list",
+    "string_type": "expected text in quotes",
+    "int_type": "expected a whole number",
+    "float_type": "expected a number",
+}
 
 
 def _line_of(text: str, path: list[str]) -> int:

@@ -4,6 +4,7 @@ A function without an importable name is refused here, at registration, rather t
 the cell at the first call.
 """
 
+import ast
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -38,6 +39,11 @@ def locate(function: Callable[..., Any]) -> HandlerRef:
             f"{qualname} lives in a notebook cell or an interactive session, which a cell "
             f"cannot import; {_REMEDY}"
         )
+    if module == "__main__" and qualname.split(".")[0] not in _top_level(Path(file or "")):
+        raise RegistrationError(
+            f"{qualname} is not defined at the top level of {file}, where a cell that imports it "
+            'finds it; move it above `if __name__ == "__main__":`'
+        )
     if _look_up(loaded, qualname) is not function:
         raise RegistrationError(
             f"{module}.{qualname} is not the function that was registered (it was wrapped "
@@ -50,6 +56,13 @@ def locate(function: Callable[..., Any]) -> HandlerRef:
 
 def _is_script(file: str | None) -> bool:
     return file is not None and Path(file).suffix == ".py" and Path(file).is_file()
+
+
+def _top_level(file: Path) -> set[str]:
+    """The functions and classes that a script defines whenever it is imported."""
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    body = ast.parse(file.read_bytes()).body
+    return {node.name for node in body if isinstance(node, definitions)}
 
 
 def _look_up(module: Any, qualname: str) -> Any:
