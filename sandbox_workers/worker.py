@@ -1,6 +1,6 @@
 """The worker: goes into the jail, announces itself, reads exactly one call, answers, exits.
 
-Everything here up to `jail.enter` is ours; from the tool's import on, the process
+Everything here until the jail is shut is ours; from the tool's import on, the process
 belongs to the tool, and nothing it writes is more than a claim. Frames it sends:
 
     {"type": "ready"}                                      the jail is shut
