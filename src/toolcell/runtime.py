@@ -13,10 +13,11 @@ from pathlib import Path
 from sandbox_workers import wire
 from toolcell.arguments import InvalidArguments, check_schema, validate
 from toolcell.cells.capabilities import capabilities, explain
-from toolcell.cells.plan import make_plan, resolve_workspace
+from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
 from toolcell.cells.process import LauncherFailed
 from toolcell.cells.supervisor import Supervisor
+from toolcell.cells.workspace import resolve_workspace
 from toolcell.errors import CellRefused, RegistrationError, ToolcellError, WorkspaceError
 from toolcell.grants import Cancellation, Grant, RunOptions
 from toolcell.inline import run_inline

@@ -21,7 +21,14 @@ ROOMS = {
         *["inline", "cells.capabilities", "cells.syscalls", "cells.seccomp"],
         *["cells.landlock", "cells.capture", "cells.conversation", "cells.cell", "cells.process"],
     ],
-    3: ["cells.plan", "cells.supervisor", "cells.pool", "grants"],
+    3: [
+        "cells.lending",
+        "cells.workspace",
+        "cells.plan",
+        "cells.supervisor",
+        "cells.pool",
+        "grants",
+    ],
     4: ["runtime", "controller"],
     5: ["blocking", "doctor", "cli", "__main__"],
 }

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import toolcell
-from toolcell.cells.plan import resolve_workspace
+from toolcell.cells.workspace import resolve_workspace
 from toolcell.cli.setup import Setup
 
 app = typer.Typer(

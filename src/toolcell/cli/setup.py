@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolcell.cells.plan import resolve_workspace
+from toolcell.cells.workspace import resolve_workspace
 from toolcell.controller import ToolController
 from toolcell.errors import PolicyError, RegistrationError, ToolcellError, WorkspaceError
 from toolcell.events import EventSink, JsonlSink, no_events
