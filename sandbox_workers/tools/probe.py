@@ -1,25 +1,26 @@
-"""probe: tries what a cell forbids, and says of each attempt how it ended. Used by `doctor`.
+"""probe: tries what a cell forbids, and says of each attempt how it ended.
 
-Each attempt returns None where the wall held, or a few words on what was reached.
+Used when a launcher starts, to attest its walls, and by `doctor`. Each attempt returns
+None where the wall held, or a few words on what was reached.
 """
 
 import ctypes
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 _TIMEOUT = 2.0
+_CLONE_NEWUSER = 0x10000000
 _ADDR_NO_RANDOMIZE = 0x0040000
 
 
-def probe(targets: dict[str, Any]) -> dict[str, str | None]:
-    """Try to reach each target; see `toolcell.doctor` for what they are."""
-    return {name: _attempt(attempt, targets) for name, attempt in ATTEMPTS.items()}
+def probe(targets: dict[str, Any], attempts: list[str]) -> dict[str, str | None]:
+    """Make some attempts on targets that `toolcell.cells.attestation` has set up."""
+    return {name: _attempt(ATTEMPTS[name], targets) for name in attempts}
 
 
 def _attempt(
@@ -65,11 +66,13 @@ def _signal_controller(targets: Mapping[str, Any]) -> str | None:
 
 
 def _read_environment(targets: Mapping[str, Any]) -> str | None:
+    if targets["variable"] is None:  # the controller has none that the cell lacks
+        return None
     if targets["variable"] in os.environ:
         return "saw a variable of the controller's environment"
     for entry in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if targets["variable"].encode() in entry.read_bytes():
+            if f"{targets['variable']}=".encode() in entry.read_bytes():
                 return "read the controller's environment in /proc"
         except OSError:  # one process hides it; another may not
             continue
@@ -85,6 +88,8 @@ def _use_system_calls(targets: Mapping[str, Any]) -> str | None:
 
 
 def _leave_a_daemon(targets: Mapping[str, Any]) -> str | None:
+    import subprocess
+
     subprocess.Popen(
         [sys.executable, "-S", "-c", "import time; time.sleep(300)", targets["mark"]],
         start_new_session=True,
@@ -95,10 +100,18 @@ def _leave_a_daemon(targets: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _new_user_namespace(targets: Mapping[str, Any]) -> str | None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWUSER) != 0:
+        return None
+    return "entered a new user namespace, with all rights in it"
+
+
 ATTEMPTS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "read_outside": _read_outside,
     "write_outside": _write_outside,
     "mount": _mount,
+    "new_user_namespace": _new_user_namespace,
     "connect_tcp": _connect_tcp,
     "connect_abstract": _connect_abstract,
     "signal_controller": _signal_controller,

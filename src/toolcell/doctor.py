@@ -4,43 +4,35 @@ Each attempt has a control: the same thing is done from the controller first, an
 succeed there, so that "held" means that the wall held and not that nothing was there.
 """
 
-import os
-import secrets
-import socket
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 
+from toolcell.cells.attestation import probe_definition, probe_targets
 from toolcell.controller import ToolController
+from toolcell.errors import CellRefused
 from toolcell.model import (
     Category,
     CellSettings,
     Guarantee,
-    HandlerRef,
     Limits,
     ToolCall,
-    ToolDefinition,
     ToolResult,
-    ToolSpec,
 )
 from toolcell.policy import ToolPolicy
 from toolcell.registry import ToolRegistry
 
 State = Literal["held", "broken", "not enforced"]
 
-_HANDLERS = "sandbox_workers.tools.probe"
-_VARIABLE = "TOOLCELL_DOCTOR_SECRET"
 _MIB = 1024**2
 _LIMITS = Limits(
     wall=20, cpu=1, memory=64 * _MIB, processes=16, file_size=4 * _MIB, scratch=8 * _MIB
 )
 
-_ATTEMPTS = {
+_WORDS = {
     Guarantee.FILESYSTEM: {
         "read_outside": "read a file outside",
         "write_outside": "write a file outside",
@@ -55,7 +47,10 @@ _ATTEMPTS = {
         "leave_a_daemon": "leave a daemon behind",
     },
     Guarantee.SECRETS: {"read_environment": "read the controller's environment"},
-    Guarantee.SYSCALLS: {"use_system_calls": "use a system call that tools do not need"},
+    Guarantee.SYSCALLS: {
+        "use_system_calls": "use a system call that tools do not need",
+        "new_user_namespace": "enter a new user namespace",
+    },
 }
 _EXHAUST = {
     Guarantee.MEMORY: (256 * _MIB, "take four times the memory limit"),
@@ -82,9 +77,16 @@ async def examine(policy: ToolPolicy) -> list[Finding]:
     """Try every guarantee in a cell of the policy's settings; one finding for each."""
     # Without `require`, so that what cannot be had is shown rather than refused.
     settings = policy.cell.model_copy(update={"require": ()})
-    with _targets() as targets, tempfile.TemporaryDirectory() as workspace:
-        async with _controller(settings, workspace) as controller:
-            result = await _call(controller, "probe", {"targets": targets})
+    attempts = [name for names in _WORDS.values() for name in names]
+    async with AsyncExitStack() as stack:
+        workspace = stack.enter_context(tempfile.TemporaryDirectory())
+        controller = await stack.enter_async_context(_controller(settings, workspace))
+        try:
+            given = controller.runtime.plan(settings, _LIMITS).environment
+        except CellRefused:
+            given = {}  # the first call says why there will be no cell
+        with probe_targets(given) as targets:
+            result = await _call(controller, "probe", {"targets": targets, "attempts": attempts})
             if result.error:
                 return [_unavailable(guarantee, policy, result) for guarantee in Guarantee]
             reached = dict(result.structured)
@@ -97,20 +99,9 @@ async def examine(policy: ToolPolicy) -> list[Finding]:
 
 
 def _controller(settings: CellSettings, workspace: str) -> ToolController:
-    registry = ToolRegistry([_tool("probe", "targets"), _tool("exhaust", "what", "amount")])
+    registry = ToolRegistry([probe_definition("probe"), probe_definition("exhaust")])
     policy = ToolPolicy(name="doctor", allow={"*": "a probe"}, cell=settings, limits=_LIMITS)
     return ToolController(registry, policy, workspace, spare_cells=0)
-
-
-def _tool(name: str, *arguments: str) -> ToolDefinition:
-    return ToolDefinition(
-        spec=ToolSpec(
-            name=name,
-            description="A probe of the doctor.",
-            input_schema={"type": "object", "properties": {name: {} for name in arguments}},
-        ),
-        handler=HandlerRef(module=_HANDLERS, function=name),
-    )
 
 
 async def _call(controller: ToolController, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -118,43 +109,6 @@ async def _call(controller: ToolController, name: str, arguments: dict[str, Any]
     if not isinstance(outcome, ToolResult):
         raise TypeError("the doctor's policy asks nobody")
     return outcome
-
-
-@contextmanager
-def _targets() -> Iterator[dict[str, Any]]:
-    """Set up what a cell must not reach, and reach it from here: the control."""
-    with ExitStack() as stack:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcell-doctor-")))
-        secret = place / "secret"
-        secret.write_text("secret")
-        secret.chmod(0o644)
-        place.chmod(0o755)
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        port = listener.getsockname()[1]
-        abstract = f"toolcell-doctor-{secrets.token_hex(8)}"
-        named = stack.enter_context(socket.socket(socket.AF_UNIX))
-        named.bind("\0" + abstract)
-        named.listen()
-        os.environ[_VARIABLE] = "secret"
-        stack.callback(os.environ.pop, _VARIABLE)
-        _control(secret, port, abstract)
-        yield {
-            "file": str(secret),
-            "port": port,
-            "abstract": abstract,
-            "pid": os.getpid(),
-            "variable": _VARIABLE,
-            "mark": f"toolcell-doctor-{secrets.token_hex(8)}",
-        }
-
-
-def _control(secret: Path, port: int, abstract: str) -> None:
-    secret.read_bytes()
-    secret.with_name("control").write_bytes(b"")
-    socket.create_connection(("127.0.0.1", port), 2).close()
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect("\0" + abstract)
-    os.kill(os.getpid(), 0)
 
 
 def _daemon_left(mark: str) -> str | None:
@@ -179,7 +133,7 @@ def _overspent(guarantee: Guarantee, result: ToolResult) -> str | None:
 def _finding(
     guarantee: Guarantee, policy: ToolPolicy, result: ToolResult, reached: dict[str, Any]
 ) -> Finding:
-    attempts = _ATTEMPTS.get(guarantee, {})
+    attempts = _WORDS.get(guarantee, {})
     tried = [*attempts.values()] or [_EXHAUST[guarantee][1]]
     broken = [text for name in [*attempts, guarantee] if (text := reached.get(name))]
     mechanism = result.enforcement.enforced.get(guarantee)

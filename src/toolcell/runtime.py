@@ -234,7 +234,8 @@ class ToolRuntime:
                 report = await supervisor.run(prepared, stdin, wall)
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
-        return report, plan.enforcement
+        # A pool hands out no cell of a launcher whose walls were not tried.
+        return report, plan.enforcement.model_copy(update={"attested": True})
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
         made_of = [

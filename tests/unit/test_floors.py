@@ -26,6 +26,7 @@ ROOMS = {
         "cells.workspace",
         "cells.plan",
         "cells.supervisor",
+        "cells.attestation",
         "cells.pool",
         "grants",
     ],

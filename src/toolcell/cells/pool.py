@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+from toolcell.cells.attestation import attest
 from toolcell.cells.cell import Cell
 from toolcell.cells.process import Launcher
 from toolcell.errors import CellRefused
@@ -88,7 +89,7 @@ class CellPool:
             if self._launcher is None:
                 plan = self._make_plan()
                 self._identities = {place: _identity(place) for place in _exposed(plan)}
-                self._launcher = await Launcher.start(plan)
+                self._launcher = await _attested(plan)
             return self._launcher
 
     def _fit(self, launcher: Launcher) -> bool:
@@ -122,6 +123,16 @@ class CellPool:
     def _drop_waiting(self) -> None:
         while self._ready:
             self._ready.popleft().close()
+
+
+async def _attested(plan: Plan) -> Launcher:
+    launcher = await Launcher.start(plan)
+    try:
+        await attest(launcher)
+    except BaseException:
+        await launcher.close()
+        raise
+    return launcher
 
 
 class CellPools:

@@ -52,6 +52,8 @@ def _print_enforcement(console: Console, result: ToolResult) -> None:
     if enforcement.rung == "none":
         console.print("nothing ran")
         return
+    if enforcement.attested:
+        console.print("[dim]tried from inside when the launcher started[/dim]")
     for guarantee in Guarantee:
         mechanism = enforcement.enforced.get(guarantee)
         required = "required" if guarantee in enforcement.required else ""

@@ -142,10 +142,12 @@ class Enforcement(Frozen):
 
     `rung` names the kind of wall: `full` (namespaces), `inline` (no wall: trusted host
     code) or `none` (the call never ran). `enforced` maps a guarantee to its mechanism;
-    a guarantee that is absent is not given.
+    a guarantee that is absent is not given. `attested` says that the walls were tried from
+    inside before the first call.
     """
 
     rung: Literal["full", "inline", "none"] = "none"
+    attested: bool = False
     required: tuple[Guarantee, ...] = ()
     enforced: dict[Guarantee, str] = Field(default_factory=dict)
 

@@ -1,0 +1,116 @@
+"""Attestation: a launcher is used only after its walls have been tried from inside.
+
+When a launcher starts, its first cell is a probe: it tries what the plan forbids, on
+targets that the controller has set up and reached itself first (the control), so that
+"held" means that a wall held and not that nothing was there.
+"""
+
+import os
+import secrets
+import socket
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from toolcell.cells.process import Launcher
+from toolcell.cells.supervisor import Supervisor
+from toolcell.errors import CellRefused
+from toolcell.model import (
+    Guarantee,
+    HandlerRef,
+    PreparedToolCall,
+    Report,
+    ToolCall,
+    ToolDefinition,
+    ToolSpec,
+)
+
+HANDLERS = "sandbox_workers.tools.probe"
+_SECONDS = 10.0
+
+ATTEMPTS = {
+    Guarantee.FILESYSTEM: ("read_outside", "write_outside", "mount"),
+    Guarantee.NETWORK: ("connect_tcp", "connect_abstract"),
+    Guarantee.PROCESS_TREE: ("signal_controller",),
+    Guarantee.SECRETS: ("read_environment",),
+    Guarantee.SYSCALLS: ("use_system_calls", "new_user_namespace"),
+}
+"""What a probe tries, by the guarantee that a success would break."""
+
+
+async def attest(launcher: Launcher) -> None:
+    """Try a launcher's walls; raises CellRefused where one does not hold or cannot be tried."""
+    enforced = launcher.plan.enforcement.enforced
+    names = [name for guarantee in enforced for name in ATTEMPTS.get(guarantee, ())]
+    with probe_targets(launcher.plan.environment) as targets:
+        arguments = {"targets": targets, "attempts": names}
+        supervisor = Supervisor(await launcher.make(), launcher.plan.limits)
+        report = await supervisor.run(_prepared(arguments), None, _SECONDS)
+    reached = [words for words in _answer(report).values() if words]
+    if reached:
+        raise CellRefused(
+            f"the walls do not hold on this machine: a probe {'; '.join(reached)}",
+            "`toolcell doctor` shows which; please report it as a security problem",
+        )
+
+
+def probe_definition(function: str) -> ToolDefinition:
+    """Define a handler of the probe's module as a tool."""
+    return ToolDefinition(
+        spec=ToolSpec(name=function, description="A probe.", input_schema={"type": "object"}),
+        handler=HandlerRef(module=HANDLERS, function=function),
+    )
+
+
+def _prepared(arguments: dict[str, Any]) -> PreparedToolCall:
+    call = ToolCall(call_id="attestation", name="probe", arguments=arguments)
+    return PreparedToolCall.of(call, probe_definition("probe"), arguments)
+
+
+def _answer(report: Report) -> dict[str, str | None]:
+    if report.reply and isinstance(report.reply.get("value"), dict):
+        answer: dict[str, str | None] = report.reply["value"]
+        return answer
+    why = report.reply or report.bad_reply or report.killed or f"exit {report.exit}"
+    raise CellRefused(f"the walls could not be tried: the probe ended with {why}")
+
+
+@contextmanager
+def probe_targets(given: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Set up what a cell must not reach, and reach it from here: the control.
+
+    `given` are the variables that the cell is to have; another of the controller's own
+    stands for its secrets.
+    """
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcell-probe-")))
+        secret = place / "secret"
+        secret.write_text("secret")
+        secret.chmod(0o644)
+        place.chmod(0o755)
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port = listener.getsockname()[1]
+        abstract = f"toolcell-probe-{secrets.token_hex(8)}"
+        named = stack.enter_context(socket.socket(socket.AF_UNIX))
+        named.bind("\0" + abstract)
+        named.listen()
+        _control(secret, port, abstract)
+        yield {
+            "file": str(secret),
+            "port": port,
+            "abstract": abstract,
+            "pid": os.getpid(),
+            "variable": next((name for name in os.environ if name not in given), None),
+            "mark": f"toolcell-probe-{secrets.token_hex(8)}",
+        }
+
+
+def _control(secret: Path, port: int, abstract: str) -> None:
+    secret.read_bytes()
+    secret.with_name("control").write_bytes(b"")
+    socket.create_connection(("127.0.0.1", port), 2).close()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect("\0" + abstract)
+    os.kill(os.getpid(), 0)
