@@ -18,7 +18,7 @@ ROOMS = {
     1: ["errors", "declare", "model"],
     2: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
-        *["inline", "cells.capabilities", "cells.syscalls", "cells.seccomp"],
+        *["inline", "cells.cgroup", "cells.capabilities", "cells.syscalls", "cells.seccomp"],
         *["cells.landlock", "cells.capture", "cells.conversation", "cells.cell", "cells.process"],
     ],
     3: [

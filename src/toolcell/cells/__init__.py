@@ -1,6 +1,7 @@
 """Cells: the controller's half. A plan becomes a launcher, a launcher makes cells, one a call.
 
 capabilities what this machine can give, and what a failed attempt means
+cgroup       memory limits on whole trees, where groups can be made
 seccomp      the system call filter, compiled (its numbers are in `syscalls`)
 landlock     the ruleset, a second wall around files
 lending      what is mounted in a cell, and what stays read-only there
@@ -10,6 +11,7 @@ process      the launcher as the controller holds it
 cell         a cell as the controller holds it
 conversation the protocol on a cell's reply pipe, without I/O
 capture      output streams in bounded memory
-pool         cells made ahead of their calls
 supervisor   one call in one cell: feed, watch, kill, drain, report
+attestation  a launcher's walls, tried from inside before it is used
+pool         cells made ahead of their calls
 """

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from sandbox_workers import libc
+from toolcell.cells.cgroup import Groups, find_groups
 from toolcell.errors import CellRefused
 from toolcell.model import Guarantee
 
@@ -34,6 +35,7 @@ class Capabilities:
     kernel: tuple[int, int]
     landlock_abi: int
     enforced: dict[Guarantee, str]
+    groups: Groups | None = None
 
 
 @cache
@@ -56,7 +58,8 @@ def capabilities() -> Capabilities:
             "upgrade the kernel",
         )
     abi = libc.landlock_abi()
-    return Capabilities(kernel, abi, _enforced(kernel, abi))
+    groups = find_groups()
+    return Capabilities(kernel, abi, _enforced(kernel, abi, groups), groups)
 
 
 def kernel_version(release: str) -> tuple[int, int]:
@@ -65,13 +68,17 @@ def kernel_version(release: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def _enforced(kernel: tuple[int, int], landlock_abi: int) -> dict[Guarantee, str]:
+def _enforced(
+    kernel: tuple[int, int], landlock_abi: int, groups: Groups | None
+) -> dict[Guarantee, str]:
     second = f", and Landlock (ABI {landlock_abi})" if landlock_abi else ""
     enforced = {
         Guarantee.FILESYSTEM: f"mount namespace with a private root{second}",
         Guarantee.NETWORK: "network namespace with its own loopback only",
         Guarantee.PROCESS_TREE: "PID namespace that ends with its init",
-        Guarantee.MEMORY: "RLIMIT_DATA on each process, the tree's own memory watched",
+        Guarantee.MEMORY: f"memory cgroup (version {groups.version}) around the tree"
+        if groups
+        else "RLIMIT_DATA on each process, the tree's own memory watched",
         Guarantee.CPU: "RLIMIT_CPU on each process",
         Guarantee.DISK: "sized scratch file systems, RLIMIT_FSIZE",
         Guarantee.SYSCALLS: "seccomp filter, a list of what is allowed",

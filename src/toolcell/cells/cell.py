@@ -6,11 +6,16 @@ import select
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
+import psutil
+
+from toolcell.cells.cgroup import Group
 from toolcell.cells.conversation import Conversation, State
 from toolcell.errors import CellRefused
 
 _READ = 65536
+_NO_PID = 2**31 - 1  # above the highest that Linux gives out
 _READY_SECONDS = 10.0
 
 ENDS = ("request", "reply", "stdout", "stderr", "status", "pidfd")
@@ -39,6 +44,7 @@ class Cell:
         self.status = status
         self.pidfd = pidfd
         self.conversation = Conversation()
+        self.group: Group | None = None
         for fd in (request, reply, stdout, stderr, status):
             os.set_blocking(fd, False)
 
@@ -61,6 +67,11 @@ class Cell:
         if self.conversation.state is not State.READY:
             raise CellRefused("the cell ended before it was ready")
 
+    @property
+    def closed(self) -> bool:
+        """Whether its descriptors have been released."""
+        return self.pidfd < 0
+
     def alive(self) -> bool:
         """Whether the cell has not ended: a pidfd is readable from the end of its process on."""
         poller = select.poll()
@@ -74,6 +85,22 @@ class Cell:
     def terminate(self) -> None:
         """Send SIGTERM to init, which passes it to every process of the cell."""
         self._signal(signal.SIGTERM)
+
+    def processes(self) -> list[int]:
+        """The PIDs of init and of what it has started so far."""
+        init = self.pid()
+        children = Path(f"/proc/{init}/task/{init}/children")
+        try:
+            return [init, *map(int, children.read_text().split())]
+        except OSError:  # a kernel without CONFIG_PROC_CHILDREN
+            return [init, *(child.pid for child in psutil.Process(init).children())]
+
+    def pid(self) -> int:
+        """The PID of init, as /proc tells it of a pidfd (Linux 5.3); none once it ended."""
+        for line in Path(f"/proc/self/fdinfo/{self.pidfd}").read_text().splitlines():
+            if line.startswith("Pid:") and (pid := int(line.split()[1])) > 0:
+                return pid
+        return _NO_PID
 
     def close(self) -> None:
         """Release the descriptors; a cell that still waits for its call ends by that."""

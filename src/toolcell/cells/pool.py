@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolcell.cells.attestation import attest
+from toolcell.cells.capabilities import capabilities
 from toolcell.cells.cell import Cell
+from toolcell.cells.cgroup import Group, Groups
 from toolcell.cells.process import Launcher
 from toolcell.errors import CellRefused
 from toolcell.model import Plan
@@ -38,6 +40,7 @@ class CellPool:
         self._starting = asyncio.Lock()
         self._refill: asyncio.Task[None] | None = None
         self._closed = False
+        self._groups = _MemoryGroups()
 
     async def take(self) -> tuple[Cell, Plan]:
         """Hand over a ready cell, which is the caller's from then on, and its plan.
@@ -46,12 +49,12 @@ class CellPool:
         """
         launcher = await self._living()
         try:
-            cell = self._waiting_cell() or await launcher.make()
+            cell = self._waiting_cell() or await self._make(launcher)
         except CellRefused:
             if launcher.alive:
                 raise
             launcher = await self._living()  # it died just now; a new one may do better
-            cell = await launcher.make()
+            cell = await self._make(launcher)
         # Not at once: the making would compete with the call that just got its cell.
         asyncio.get_running_loop().call_later(_PAUSE, self._refill_soon, launcher)
         return cell, launcher.plan
@@ -74,6 +77,23 @@ class CellPool:
             for launcher in [*self._retired, *([self._launcher] if self._launcher else [])]:
                 await launcher.close()
             self._retired, self._launcher = [], None
+            self._groups.remove()
+
+    async def _make(self, launcher: Launcher) -> Cell:
+        """Make a cell, under a memory group where there are some; raises CellRefused."""
+        cell = await launcher.make()
+        try:
+            if groups := capabilities().groups:
+                cell.group = self._groups.lend(groups, launcher.plan.limits.memory, cell)
+                for pid in cell.processes():
+                    cell.group.add(pid)
+        except OSError as error:
+            cell.kill()
+            cell.close()
+            raise CellRefused(
+                f"the cell could not be put under its memory limit: {error}"
+            ) from error
+        return cell
 
     async def _living(self) -> Launcher:
         async with self._starting:
@@ -112,7 +132,7 @@ class CellPool:
     async def _fill(self, launcher: Launcher) -> None:
         try:
             while launcher is self._launcher and len(self._ready) < self._spare:
-                cell = await launcher.make()
+                cell = await self._make(launcher)
                 if launcher is not self._launcher:  # retired in the meantime
                     cell.close()
                     return
@@ -123,6 +143,31 @@ class CellPool:
     def _drop_waiting(self) -> None:
         while self._ready:
             self._ready.popleft().close()
+
+
+class _MemoryGroups:
+    """The memory groups of one pool's cells: one for each, used again once it is empty."""
+
+    def __init__(self) -> None:
+        self._lent: dict[Group, Cell] = {}
+
+    def lend(self, groups: Groups, limit: int, cell: Cell) -> Group:
+        """Give a cell a group of its own; raises OSError."""
+        for group, last in self._lent.items():
+            # Closed is not gone: a cell that was given up ends a moment later.
+            if last.closed and group.is_empty():
+                group.begin_again()
+                break
+        else:
+            group = groups.make(limit)
+        self._lent[group] = cell
+        return group
+
+    def remove(self) -> None:
+        """Remove all groups, whose cells are gone with their launcher."""
+        for group in self._lent:
+            group.remove()
+        self._lent.clear()
 
 
 async def _attested(plan: Plan) -> Launcher:

@@ -15,7 +15,6 @@ from array import array
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 import psutil
@@ -35,7 +34,6 @@ _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _BY_KILL = "SIGKILL to init by pidfd; the PID namespace ended"
 _BY_ITSELF = "the worker ended; the PID namespace ended with init"
 _measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-memory")
-_NO_PID = 2**31 - 1  # above the highest that Linux gives out
 _READ = 256 * 1024
 _KEPT = 128 * 1024
 _WATCH_SECONDS = 0.1
@@ -187,24 +185,29 @@ class Supervisor:
         self._kill("cancel")
 
     async def _watch(self) -> None:
-        """Measure the tree's own memory; RLIMIT_DATA bounds one process, this all of them.
+        """End the whole tree when it has gone over its memory limit.
 
-        In a thread, because a tree of many processes takes long to measure; and with
-        pauses as long as the measuring, so that it never takes more than half a processor.
+        A cgroup says that it ended one process of it; without one the tree is measured,
+        with pauses as long as that takes, so that it never takes half a processor.
         """
         pause = _WATCH_SECONDS
         while True:
             await asyncio.sleep(pause)
             began = time.perf_counter()
-            pid = _pid_of(self._cell.pidfd)
-            # Not the loop's own threads: the host may have filled those.
-            measured = self._loop.run_in_executor(
-                _measuring, uses_more_than, self._limits.memory, pid
-            )
-            if await measured:
+            if await self._over_memory():
                 self._kill("memory")
                 return
             pause = max(_WATCH_SECONDS, time.perf_counter() - began)
+
+    async def _over_memory(self) -> bool:
+        if self._cell.group is not None:
+            return self._memory_kills() > 0
+        # In a thread, because a tree of many processes takes long to measure; and not one
+        # of the loop's own, which the host may have filled.
+        pid = self._cell.pid()
+        return await self._loop.run_in_executor(
+            _measuring, uses_more_than, self._limits.memory, pid
+        )
 
     def _watched(self, watcher: "asyncio.Task[None]") -> None:
         if not watcher.cancelled() and (error := watcher.exception()):
@@ -253,6 +256,8 @@ class Supervisor:
         status = self._read_status()
         conversation = self._cell.conversation
         answered = conversation.state is State.ANSWERED
+        group = self._cell.group
+        peak = group.peak() if group else None
         return Report(
             exit=status and status[0],
             killed=self._killed,
@@ -260,11 +265,21 @@ class Supervisor:
             bad_reply=conversation.problem,
             stdout=self._captures["stdout"].result(),
             stderr=self._captures["stderr"].result(),
-            usage=status and Usage(cpu_seconds=status[1] / 1e6, peak_memory=status[2]),
+            usage=status and Usage(cpu_seconds=status[1] / 1e6, peak_memory=peak or status[2]),
+            memory_kills=self._memory_kills(),
             seconds=seconds,
             gone=self._ended.done(),
             mechanism=_BY_KILL if self._killed else _BY_ITSELF,
         )
+
+    def _memory_kills(self) -> int:
+        """What the cgroup says; it holds whether or not this process has a descriptor to ask."""
+        if self._cell.group is None:
+            return 0
+        try:
+            return self._cell.group.kills()
+        except OSError:
+            return 0
 
     def _read_status(self) -> tuple[int, int, int] | None:
         """Exit code, CPU microseconds and peak memory of the worker, as init saw it end.
@@ -325,11 +340,3 @@ def _proportional(process: psutil.Process) -> int:
         return int(process.memory_full_info().pss)
     except psutil.AccessDenied:  # a program that made itself undumpable hides it
         return _resident(process)
-
-
-def _pid_of(pidfd: int) -> int:
-    """The process behind a pidfd, as /proc tells it (Linux 5.3); no PID at all once it ended."""
-    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines():
-        if line.startswith("Pid:") and (pid := int(line.split()[1])) > 0:
-            return pid
-    return _NO_PID

@@ -167,7 +167,7 @@ class Captured(Frozen):
 
 
 class Usage(Frozen):
-    """What a cell used: CPU seconds, peak resident bytes of one process."""
+    """What a cell used: CPU seconds; peak bytes of the tree, or of its largest process."""
 
     cpu_seconds: float
     peak_memory: int
@@ -183,6 +183,7 @@ class Report(Frozen):
     tell. `killed` is our own flag. `reply` is the worker's claim; `bad_reply` says what
     was wrong with its bytes. `setup` tells a cell that never became ready. `gone` says
     that the whole process tree was seen to have ended, and `mechanism` how.
+    `memory_kills` counts processes that the kernel ended at the memory limit.
     """
 
     exit: int | None = None
@@ -194,6 +195,7 @@ class Report(Frozen):
     stdout: Captured = Captured()
     stderr: Captured = Captured()
     usage: Usage | None = None
+    memory_kills: int = 0
     seconds: float = 0.0
     gone: bool = True
     mechanism: str = ""

@@ -99,7 +99,8 @@ class ResultMetadata(Frozen):
     """Runtime facts, kept from the model unless asked for.
 
     `stdout` is what a tool printed beside its returned value. Bytes and seconds;
-    `peak_memory` is the largest resident size of one process of the call.
+    `peak_memory` is that of the whole tree where a cgroup counts it, otherwise the largest
+    resident size of one process of the call.
     """
 
     stderr: str = ""

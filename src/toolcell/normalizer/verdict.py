@@ -25,6 +25,7 @@ def judge(report: Report, definition: ToolDefinition, limits: Limits, wall: floa
     error = (
         _never_ran(report)
         or _ended_by_us(report, limits, wall)
+        or _out_of_memory(report, limits)
         or _ended_by_signal(report, name, limits)
         or _bad_reply(report)
         or _by_answer(report, definition)
@@ -69,11 +70,21 @@ def _ended_by_us(report: Report, limits: Limits, wall: float) -> ErrorInfo | Non
                 hint="write less, or write to a file",
             )
         case "memory":
-            return ErrorInfo(
-                category=Category.MEMORY,
-                message=f"the call used more than its limit of {limits.memory:,} bytes of memory",
-                hint="work on less data at a time",
-            )
+            return _over_memory(limits)
+
+
+def _out_of_memory(report: Report, limits: Limits) -> ErrorInfo | None:
+    """What failed after the kernel had ended a process of it at the memory limit."""
+    failed = report.exit != 0 or (report.reply or {}).get("type") == "error"
+    return _over_memory(limits) if failed and report.memory_kills else None
+
+
+def _over_memory(limits: Limits) -> ErrorInfo:
+    return ErrorInfo(
+        category=Category.MEMORY,
+        message=f"the call used more than its limit of {limits.memory:,} bytes of memory",
+        hint="work on less data at a time",
+    )
 
 
 def _bad_reply(report: Report) -> ErrorInfo | None:
