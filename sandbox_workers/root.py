@@ -49,7 +49,8 @@ def enter(plan: dict[str, Any]) -> None:
     # Private, not slave: a host mount made later must not appear inside either.
     libc.do(libc.mount("none", "/", "", libc.MS_REC | libc.MS_PRIVATE))
     sources = [_copy(mount, identity, privileged) for mount in plan["mounts"]]
-    sources += [_copy_device(name) for name in _DEVICES]
+    # Some containers have no /dev/tty; what needs one there does without it anyway.
+    sources += [_copy_device(name) for name in _DEVICES if Path("/dev", name).exists()]
     if privileged:
         with _mapper(identity):
             libc.do(libc.unshare(libc.CLONE_NEWUSER | libc.CLONE_NEWNS))
