@@ -1,9 +1,9 @@
 """ToolPolicy: three sets of tool names and globs, and the strictest that matches decides."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from itertools import combinations
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -52,6 +52,21 @@ class ToolPolicy(Frozen):
     cell: CellSettings = CellSettings()
     limits: Limits = Limits()
     source: str | None = Field(default=None, exclude=True)
+
+    if TYPE_CHECKING:
+        # What may be written, which is more than what is kept.
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            default: Literal["deny", "ask"] = ...,
+            allow: Iterable[str] | Mapping[str, str] = ...,
+            ask: Iterable[str] | Mapping[str, str] = ...,
+            deny: Iterable[str] | Mapping[str, str] = ...,
+            cell: CellSettings | Mapping[str, Any] = ...,
+            limits: Limits | Mapping[str, Any] = ...,
+            source: str | None = ...,
+        ) -> None: ...
 
     @model_validator(mode="after")
     def _disjoint(self) -> "ToolPolicy":
