@@ -18,17 +18,28 @@ app = typer.Typer(
     "out, 125 toolcell's own fault, 126 denied.",
     no_args_is_help=True,
     add_completion=True,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
 
+_FLAG = " "  # typer would write <bool>, as if a flag took a value
+
 Policy = Annotated[
     str,
-    typer.Option("--policy", "-p", help="A shipped policy (default, strict, ci) or a TOML file."),
+    typer.Option(
+        "--policy",
+        "-p",
+        metavar="NAME|FILE",
+        help="A shipped policy (default, strict, ci) or a TOML file.",
+    ),
 ]
 Workspace = Annotated[
     Path | None,
     typer.Option(
-        "--workspace", "-w", help="The directory that the call may see. Default: this one."
+        "--workspace",
+        "-w",
+        metavar="DIR",
+        help="The directory that the call may see. Default: this one.",
     ),
 ]
 ToolFile = Annotated[
@@ -36,19 +47,27 @@ ToolFile = Annotated[
     typer.Option(
         "--tool-file",
         "-t",
+        metavar="TOOLS",
         help="Tools of your own: module, module:registry, or file.py[:registry].",
     ),
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow", help="Allow a tool that the policy does not name. Repeatable."),
+    typer.Option(
+        "--allow", metavar="TOOL", help="Allow a tool that the policy does not name. Repeatable."
+    ),
 ]
 Events = Annotated[
-    Path | None, typer.Option("--events", help="Append an event for each step to this file.")
+    Path | None,
+    typer.Option("--events", metavar="FILE", help="Append an event for each step to this file."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Wall = Annotated[str | None, typer.Option("--wall", help="Time limit, such as 500ms, 30s or 2m.")]
-Memory = Annotated[str | None, typer.Option("--memory", help="Memory limit, such as 512MiB.")]
+AsJson = Annotated[bool, typer.Option("--json", metavar=_FLAG, help="Print JSON on stdout.")]
+Wall = Annotated[
+    str | None, typer.Option("--wall", metavar="TIME", help="Time limit, such as 500ms, 30s or 2m.")
+]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 512MiB.")
+]
 
 
 class Network(StrEnum):
@@ -78,6 +97,7 @@ def _root(
         bool,
         typer.Option(
             "--version",
+            metavar=_FLAG,
             help="Print the version and exit.",
             is_eager=True,
             callback=_print_version,
@@ -99,21 +119,27 @@ def run(
         Network | None, typer.Option("--network", help="Network of the command.")
     ] = None,
     wall: Wall = None,
-    cpu: Annotated[str | None, typer.Option("--cpu", help="CPU time limit, such as 60s.")] = None,
+    cpu: Annotated[
+        str | None, typer.Option("--cpu", metavar="TIME", help="CPU time limit, such as 60s.")
+    ] = None,
     memory: Memory = None,
     processes: Annotated[
-        int | None, typer.Option("--processes", help="Most processes and threads.")
+        int | None, typer.Option("--processes", metavar="N", help="Most processes and threads.")
     ] = None,
     read: Annotated[
-        list[Path] | None, typer.Option("--read", help="Lend this path read-only. Repeatable.")
+        list[Path] | None,
+        typer.Option("--read", metavar="PATH", help="Lend this path read-only. Repeatable."),
     ] = None,
     env: Annotated[
-        list[str] | None, typer.Option("--env", help="Set NAME=VALUE. Repeatable.")
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="Set NAME=VALUE. Repeatable."),
     ] = None,
     stdin: Annotated[
         bool,
         typer.Option(
-            "--stdin", help="Read standard input to its end, then give it to the command."
+            "--stdin",
+            metavar=_FLAG,
+            help="Read standard input to its end, then give it to the command.",
         ),
     ] = False,
     events: Events = None,
@@ -150,10 +176,11 @@ def call(
     workspace: Workspace = None,
     tool_file: ToolFile = None,
     allow: Allow = None,
-    call_id: Annotated[str, typer.Option("--id", help="The call's id.")] = "call-1",
+    call_id: Annotated[str, typer.Option("--id", metavar="ID", help="The call's id.")] = "call-1",
     wall: Wall = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Print a readable account of the whole call.")
+        bool,
+        typer.Option("--report", metavar=_FLAG, help="Print a readable account of the whole call."),
     ] = False,
     events: Events = None,
     as_json: AsJson = False,
@@ -179,18 +206,29 @@ def batch(
     allow: Allow = None,
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", "-c", min=1, help="Calls at once. Default: the processors."),
+        typer.Option(
+            "--concurrency",
+            "-c",
+            min=1,
+            metavar="N",
+            help="Calls at once. Default: the processors.",
+        ),
     ] = None,
     as_finished: Annotated[
-        bool, typer.Option("--as-finished", help="Print results as they end, not in input order.")
+        bool,
+        typer.Option(
+            "--as-finished", metavar=_FLAG, help="Print results as they end, not in input order."
+        ),
     ] = False,
     wall: Wall = None,
     table: Annotated[
-        bool, typer.Option("--table", help="Print a table for people instead of JSONL.")
+        bool,
+        typer.Option("--table", metavar=_FLAG, help="Print a table for people instead of JSONL."),
     ] = False,
     events: Events = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSONL on stdout (what it does anyway).")
+        bool,
+        typer.Option("--json", metavar=_FLAG, help="Print JSONL on stdout (what it does anyway)."),
     ] = False,
 ) -> None:
     """Run many calls: JSONL in, one ToolResult a line out.
