@@ -182,6 +182,38 @@ async def test_a_call_that_ran_keeps_its_result_when_its_end_cannot_be_recorded(
     assert "could not be recorded" in result.metadata.event_lost
 
 
+async def test_a_question_whose_event_cannot_be_kept_is_not_pending():
+    bench = Bench(ASK)
+    bench.full_disk_at = "asked"
+    result = await bench.controller.handle(CALL)
+    assert "could not be recorded" in result.error.message
+    assert bench.controller.approvals.pending() == []
+    bench.full_disk_at = None
+    request = await bench.ask()
+    assert bench.controller.approvals.pending() == [request], "the control"
+    assert bench.ran == []
+
+
+@pytest.mark.parametrize("full_disk_at", ["finished", None])
+async def test_a_cancelled_handle_is_cancelled_whatever_the_event_log_does(full_disk_at):
+    started = asyncio.Event()
+
+    async def note(text: str) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    bench = Bench(ALLOW)
+    bench.full_disk_at = full_disk_at
+    tools = [define(tool(name="note", isolation="inline")(note))]
+    bench.controller.runtime.registry = ToolRegistry(tools)
+    running = asyncio.create_task(bench.controller.handle(CALL))
+    await started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert bench.borders[4:] == ([] if full_disk_at else ["finished"])
+
+
 async def test_arguments_and_output_are_not_in_the_events():
     bench = Bench(ALLOW)
     secret = ToolCall(call_id="1", name="note", arguments={"text": "hunter2"})

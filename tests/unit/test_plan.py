@@ -1,27 +1,16 @@
 """Claims of `toolcell.cells.plan`: what it does not name is not there, no requirement is bent."""
 
 import os
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-import sandbox_workers
-import toolcell
 from toolcell.cells.capabilities import Capabilities
-from toolcell.errors import CellRefused, WorkspaceError
+from toolcell.errors import CellRefused
 from toolcell.model import CellSettings, Guarantee
 
 from .samples import HERE, mounts, plan, shown
-
-
-def test_the_home_directory_and_what_lies_beside_the_workspace_are_not_there(workspace, home):
-    made = plan(workspace)
-    (home / "other").mkdir()
-    assert shown(made, workspace / "file").target == str(workspace)
-    for place in (home, home / ".ssh", home / "other", home.parent):
-        assert shown(made, place) is None
 
 
 @pytest.mark.parametrize("place", ["/", "/root", "/home", "/etc", "/etc/shadow", "/var", "/run"])
@@ -37,67 +26,6 @@ def test_the_files_of_etc_tell_of_the_cell_and_not_of_the_host(workspace):
     assert users == ["toolcell", "nobody"]
     assert f":{made.identity.inside_uid}:" in made.files["/etc/passwd"]
     assert made.files["/etc/hostname"] == "cell\n"
-
-
-@pytest.mark.parametrize(("setting", "writable"), [("rw", True), ("ro", False)])
-def test_the_workspace_is_at_its_real_path_as_the_policy_says(workspace, setting, writable):
-    link = workspace.parent / "link"
-    link.symlink_to(workspace)
-    made = plan(link, CellSettings(workspace=setting))
-    assert mounts(made)[str(workspace)].writable is writable
-    assert mounts(made)[str(workspace)].owned
-    assert made.directory == str(workspace)
-
-
-def test_without_a_workspace_nothing_is_writable(workspace):
-    for place in (workspace, None):
-        made = plan(place, CellSettings(workspace="none"))
-        assert not any(mount.writable for mount in made.mounts)
-        assert shown(made, workspace) is None
-        assert made.directory == "/tmp"
-
-
-def test_only_the_workspace_is_writable(workspace):
-    made = plan(workspace)
-    assert [mount.target for mount in made.mounts if mount.writable] == [str(workspace)]
-
-
-@pytest.mark.parametrize("place", ["/", "/tmp", "/etc", "/usr", "/proc", "/proc/self", "/dev/shm"])
-def test_a_workspace_that_is_the_machine_is_refused(home, place):
-    with pytest.raises(WorkspaceError):
-        plan(Path(place))
-
-
-def test_the_home_directory_is_refused_as_a_workspace_also_through_a_link(home, tmp_path):
-    (tmp_path / "link").symlink_to(home)
-    for place in (home, tmp_path / "link", home / ".ssh" / ".."):
-        with pytest.raises(WorkspaceError, match="use a directory below it"):
-            plan(place)
-
-
-def test_a_workspace_that_holds_the_home_directory_is_refused(home, tmp_path):
-    for place in (home.parent, tmp_path):
-        with pytest.raises(WorkspaceError, match="use a directory below it"):
-            plan(place)
-
-
-def test_a_workspace_that_is_missing_or_a_file_is_refused_in_words(home):
-    (home / "file").touch()
-    for place in (home / "nowhere", home / "file"):
-        with pytest.raises(WorkspaceError, match="is not a directory"):
-            plan(place)
-    with pytest.raises(WorkspaceError, match="none was given"):
-        plan(None)
-
-
-def test_the_interpreter_and_both_packages_are_there_read_only(workspace):
-    made = plan(workspace)
-    places = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve()]
-    places += [Path(package.__file__).parent for package in (toolcell, sandbox_workers)]
-    for place in places:
-        assert shown(made, place.resolve()).writable is False
-    for package in (toolcell, sandbox_workers):
-        assert str(Path(package.__file__).parent.parent) in made.python_path
 
 
 def test_no_link_of_a_plan_stands_where_a_mount_does(home):

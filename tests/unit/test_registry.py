@@ -5,7 +5,9 @@ import sys
 import types
 
 import pytest
+from pydantic import ValidationError
 
+from toolcell.arguments import InvalidArguments, validate
 from toolcell.declare import tool
 from toolcell.errors import DuplicateToolError, RegistrationError
 from toolcell.model import ToolCall
@@ -154,6 +156,20 @@ def test_no_handler_is_reachable_from_what_a_model_sees():
         assert sample_tools.__name__ not in text
         assert __name__ not in text
         assert not any(callable(value) for value in dict(spec).values())
+
+
+def test_what_is_done_to_specs_does_not_change_a_tool():
+    registry = ToolRegistry([sample_tools.forecast])
+    (spec,) = registry.specs()
+    spec.input_schema["properties"].clear()
+    spec.input_schema["additionalProperties"] = True
+    with pytest.raises(ValidationError):
+        spec.description = "another"
+    (fresh,) = registry.specs()
+    assert fresh.input_schema["additionalProperties"] is False
+    assert "place" in fresh.input_schema["properties"]
+    with pytest.raises(InvalidArguments):
+        validate(registry.resolve("forecast"), {"anything": 1})
 
 
 def test_the_order_of_specs_does_not_depend_on_registration():

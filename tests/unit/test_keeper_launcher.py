@@ -1,0 +1,157 @@
+"""Claims of the pure parts of `sandbox_workers`: calls prepared, ordered, checked, told."""
+
+import ctypes
+import errno
+import os
+
+import pytest
+
+from sandbox_workers import init, jail, launcher, libc, worker
+from sandbox_workers.libc import Call, SystemCallError
+from toolcell.model import Limits
+
+RULES = {"files": 1, "tcp": 0, "scopes": 0, "rules": [("/usr", 1), ("/tmp", 1)]}
+PLAN = {"limits": Limits().in_the_cell(), "landlock": RULES, "seccomp": "06000000" + "0000ff7f"}
+
+
+def call(result, name="call", number=0, path=None, made=None):
+    """A call that gives a result without asking the kernel."""
+
+    def function(*arguments):
+        if made is not None:
+            made.append(name)
+        ctypes.set_errno(number)
+        return result
+
+    return Call(function, (), name, path)
+
+
+def test_calls_are_made_in_order_until_one_fails_and_that_one_is_named():
+    made = []
+    calls = [
+        call(0, "first", made=made),
+        call(-1, "second", errno.EPERM, "/a", made),
+        call(-1, "third", errno.ENOENT, made=made),
+    ]
+    with pytest.raises(SystemCallError) as caught:
+        libc.do(*calls)
+    assert made == ["first", "second"]
+    assert (caught.value.call, caught.value.errno, caught.value.filename) == ("second", 1, "/a")
+    assert str(caught.value) == "second on /a failed: Operation not permitted (errno 1)"
+
+
+def test_the_last_result_is_returned():
+    assert libc.do(call(3), call(7)) == 7
+    assert libc.do() == 0
+
+
+def test_another_result_than_the_expected_one_is_a_failure():
+    assert libc.do(call(5).returns(5)) == 5
+    with pytest.raises(SystemCallError) as caught:
+        libc.do(call(6, "open").returns(5))
+    assert (caught.value.call, caught.value.errno) == ("open", errno.EBADF)
+
+
+def test_a_descriptor_with_an_unexpected_number_is_found_in_the_kernel_too():
+    lowest = os.open("/dev/null", os.O_RDONLY)
+    os.close(lowest)
+    opened = libc.open_file("/dev/null", os.O_RDONLY)
+    assert libc.do(opened.returns(lowest), libc.close(lowest)) == 0
+    with pytest.raises(SystemCallError, match="open on /dev/null failed"):
+        libc.do(opened.returns(lowest + 1))
+    os.close(lowest)
+
+
+def test_writing_less_than_everything_is_a_failure():
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    try:
+        assert libc.do(libc.write(write, b"whole")) == 5
+        with pytest.raises(SystemCallError, match="write"):
+            libc.do(libc.write(write, bytes(1 << 20)))
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_the_jail_begins_with_descriptors_and_ends_with_the_filter():
+    names = [step.name for step in jail.prepare(PLAN, 20, 21, 22, 23)]
+    filter_name = f"prctl {libc.PR_SET_SECCOMP}"
+    assert names[:5] == ["dup3", "dup3", "dup3", "dup3", "close_range"]
+    assert names[-1] == filter_name
+    assert names.count(filter_name) == 1
+
+
+def test_the_steps_of_the_jail_come_in_the_order_that_they_need():
+    names = [step.name for step in jail.prepare(PLAN, 20, 21, 22, 23)]
+    no_new_privileges = names.index(f"prctl {libc.PR_SET_NO_NEW_PRIVS}")
+    assert names.index("close_range") < names.index("unshare"), "nothing inherited is open"
+    assert names.index("unshare") < names.index("setrlimit"), "processes count per namespace"
+    assert no_new_privileges < names.index("capset"), "rights go for good"
+    assert no_new_privileges < names.index("landlock_restrict_self")
+    assert names.index("capset") > max(
+        place for place, name in enumerate(names) if name == f"prctl {libc.PR_CAPBSET_DROP}"
+    ), "the bounding set needs a right to be emptied"
+
+
+def test_a_kernel_without_landlock_leaves_out_that_step_only():
+    with_it = [step.name for step in jail.prepare(PLAN, 20, 21, 22, 23)]
+    without = [step.name for step in jail.prepare(PLAN | {"landlock": None}, 20, 21, 22, 23)]
+    first = with_it.index("landlock_create_ruleset")
+    last = with_it.index("landlock_restrict_self") + 1
+    assert without == with_it[:first] + with_it[last + 1 :]
+
+
+def test_the_worker_finds_its_pipes_where_it_looks_for_them():
+    placed = [step.arguments for step in jail.place_descriptors(20, 21, 22, 23)[:4]]
+    inherited, closed_on_exec = 0, os.O_CLOEXEC
+    assert placed == [
+        (22, 1, inherited),
+        (23, 2, inherited),
+        (20, jail.REQUEST, closed_on_exec),
+        (21, jail.REPLY, closed_on_exec),
+    ]
+
+
+def test_hard_limits_are_the_soft_ones_but_for_a_second_that_tells_of_cpu():
+    limits = {"cpu": 3, "memory": 1, "processes": 2, "open_files": 4, "file_size": 5}
+    pairs = {}
+    for step in jail.set_limits(limits):
+        (limit,) = step.kept
+        pairs[step.arguments[0]] = (limit.soft, limit.hard)
+    assert pairs[jail.resource.RLIMIT_CPU] == (3, 4)
+    del pairs[jail.resource.RLIMIT_CPU]
+    assert all(soft == hard for soft, hard in pairs.values())
+
+
+def test_the_lowest_free_number_is_taken_as_the_kernel_does():
+    free = init._Free([0, 1, 2, 5])
+    assert [free.take() for _ in range(3)] == [3, 4, 6]
+    free.release(4)
+    assert [free.take() for _ in range(2)] == [4, 7]
+
+
+def test_the_words_of_an_exception_are_bounded_and_can_be_sent():
+    class MuteError(Exception):
+        def __str__(self):
+            raise SystemExit
+
+    assert worker._words(ValueError("as it is")) == "as it is"
+    assert worker._words(MuteError()) == "a MuteError that cannot be shown"
+    assert worker._words("\ud800 lone") == "? lone"
+    assert len(worker._words("x" * 10**6)) == worker._MESSAGE_CAP
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (SystemCallError("mount proc", errno.EPERM, "/proc"), "mount proc on /proc failed"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/x"), "No such file (/x)"),
+        (OSError("a descriptor leaked"), "a descriptor leaked"),
+    ],
+)
+def test_what_failed_at_the_start_is_told_in_the_words_of_the_system(error, words):
+    told = launcher.describe("the keeper", error)
+    assert told["stage"] == "the keeper"
+    assert told["message"].startswith(words)
+    assert told["errno"] == error.errno
