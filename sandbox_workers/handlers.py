@@ -19,6 +19,7 @@ import traceback
 import types
 import typing
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
@@ -42,6 +43,8 @@ def prepare() -> None:
     """Import the built-in tools in the launcher: they are ours, and each cell would pay."""
     for name in ("basic", "files", "shell", "python"):
         importlib.import_module(f"sandbox_workers.tools.{name}")
+    if sys.version_info >= (3, 13):
+        importlib.import_module("ast")  # tracebacks import it late, when no file may open
 
 
 def run(call: dict[str, Any]) -> Any:
@@ -157,8 +160,9 @@ def finish(code: int) -> int:
         if threading := sys.modules.get("threading"):
             threading._shutdown()
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, ValueError):  # the tool closed it, or took it away
+                stream.flush()
     except BrokenPipeError:
         return code
     except BaseException as error:  # noqa: BLE001  # an exit handler's own

@@ -129,11 +129,12 @@ def _answer(call: dict[str, Any]) -> int:
         message = _error("memory", error)
     except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
         # By a mark, not by class: tools raise toolcell's, the built-in ones their own.
-        if getattr(error, "is_tool_error", False):
-            message = _error("tool_error", error, _words(getattr(error, "hint", None) or ""))
-        else:
+        hint = _hint(error)
+        if hint is None:
             handlers.print_traceback(error)
             message = _error("exception", error)
+        else:
+            message = _error("tool_error", error, hint)
     code = handlers.finish(code)
     _write_all(REPLY, message)
     return code
@@ -149,6 +150,15 @@ def _error(kind: str, error: BaseException, hint: str = "") -> bytes:
             "hint": _words(hint),
         }
     )
+
+
+def _hint(error: BaseException) -> str | None:
+    """The hint of a tool's own refusal; None for every other exception."""
+    try:
+        refusal = bool(getattr(error, "is_tool_error", False))
+        return _words(getattr(error, "hint", None) or "") if refusal else None
+    except BaseException:  # noqa: BLE001  # properties of the tool's own
+        return None
 
 
 def _words(value: object) -> str:

@@ -50,6 +50,8 @@ def _mount(targets: Mapping[str, Any]) -> str | None:
 
 
 def _connect_tcp(targets: Mapping[str, Any]) -> str | None:
+    if targets["port"] is None:  # the host has no loopback of its own
+        return None
     with socket.create_connection(("127.0.0.1", targets["port"]), _TIMEOUT):
         return "connected to a port of the host"
 

@@ -25,6 +25,8 @@ from toolcell.model import (
 from toolcell.policy import ToolPolicy
 from toolcell.registry import ToolRegistry
 
+_UNTRIED = "an attempt could not be made"
+
 State = Literal["held", "broken", "not enforced"]
 
 _MIB = 1024**2
@@ -135,7 +137,8 @@ def _finding(
 ) -> Finding:
     attempts = _WORDS.get(guarantee, {})
     tried = [*attempts.values()] or [_EXHAUST[guarantee][1]]
-    broken = [text for name in [*attempts, guarantee] if (text := reached.get(name))]
+    asked = list(attempts) or [guarantee]
+    broken = [text for name in asked if (text := reached.get(name, _UNTRIED))]
     mechanism = result.enforcement.enforced.get(guarantee)
     state: State = "not enforced" if mechanism is None else "broken" if broken else "held"
     return Finding(

@@ -248,7 +248,9 @@ class ToolRuntime:
 
     def plan(self, settings: CellSettings, limits: Limits) -> Plan:
         """Compute the plan of a cell; raises CellRefused or WorkspaceError."""
-        code = {path for tool in self.registry for path in tool.handler.code}
+        # What a tool's neighbours were when it was registered; some may be gone by now.
+        neighbours = {path for tool in self.registry for path in tool.handler.code}
+        code = {path for path in neighbours if Path(path).exists()}
         return make_plan(
             settings, limits, self._workspace, capabilities(), sorted(code), self._protected
         )

@@ -67,11 +67,6 @@ def test_a_call_cannot_add_to_the_calls(batch: list[str], workspace: Path) -> No
     assert "planted" in (workspace / "other.jsonl").read_text(), "the control"
 
 
-@pytest.mark.xfail(
-    sys.version_info < (3, 11, 4),
-    strict=True,
-    reason="until Python 3.11.4 what is raised in except* comes out as a group",
-)
 def test_a_reader_that_stops_early_ends_the_batch_quietly(batch: list[str], tmp_path: Path) -> None:
     (tmp_path / "calls.jsonl").write_text(_lines(300))
     with subprocess.Popen(

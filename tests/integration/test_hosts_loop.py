@@ -63,7 +63,6 @@ async def test_memory_is_watched_though_the_host_filled_the_loops_threads(
     assert result.latency_ms < 8000
 
 
-@pytest.mark.xfail(strict=True, reason="closing waits for a thread of the loop's executor")
 async def test_a_launcher_is_closed_though_the_host_filled_the_loops_threads(
     runner: Any, full_executor: Any
 ) -> None:
@@ -177,7 +176,6 @@ async def test_the_first_call_under_few_descriptors_gives_a_result(runner: Any, 
     assert (await run("echo", text="next")).success
 
 
-@pytest.mark.xfail(strict=True, raises=OSError, reason="only CellRefused becomes a result")
 async def test_a_probe_whose_targets_cannot_be_set_up_gives_a_result(
     runner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

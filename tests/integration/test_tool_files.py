@@ -77,7 +77,7 @@ _SHOWN_AGAIN = "what is lent below /tmp is mounted in each cell anew, and is not
     "above",
     [
         "/var/tmp",
-        pytest.param("/tmp", marks=pytest.mark.xfail(strict=True, reason=_SHOWN_AGAIN)),
+        "/tmp",
     ],
 )
 async def test_a_neighbour_that_changes_later_breaks_no_call(
@@ -99,7 +99,6 @@ async def test_a_neighbour_that_changes_later_breaks_no_call(
         assert [result.structured for result in results] == [1] * 4, results[0].for_llm()
 
 
-@pytest.mark.xfail(strict=True, reason=_COLD)
 async def test_a_neighbour_that_goes_before_the_first_call_breaks_none(
     runner: Any, module: Any
 ) -> None:

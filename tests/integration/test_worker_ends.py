@@ -97,7 +97,6 @@ async def test_an_exception_that_exits_when_it_is_shown_is_a_plain_result(
     assert result.error.message == "Leaves: a Leaves that cannot be shown"
 
 
-@pytest.mark.xfail(strict=True, reason="the end flushes a stream that is closed or not there")
 @pytest.mark.parametrize(
     "code",
     [
@@ -141,7 +140,6 @@ def hint() -> int:
 """
 
 
-@pytest.mark.xfail(strict=True, reason="what is asked of an exception may raise, too")
 @pytest.mark.parametrize("name", ["mark", "hint"])
 async def test_an_exception_whose_attributes_raise_is_told_and_its_output_kept(
     runner: Any, module: Any, name: str

@@ -95,7 +95,6 @@ async def test_an_attempt_on_a_limit_that_never_ran_or_failed_is_not_held(
     assert {other.state for other in found.values()} == {"held"}
 
 
-@pytest.mark.xfail(strict=True, reason="an attempt that is missing in the answer counts as stopped")
 async def test_an_attempt_that_the_probe_left_out_is_not_held(answers):
     answers.probe = result(structured=dict.fromkeys(HELD[1:]), enforcement=WALLS)
     assert (await findings())[Guarantee.FILESYSTEM].state != "held"

@@ -154,7 +154,6 @@ async def test_a_call_that_is_too_large_to_send_gives_the_cell_back(peer):
     assert len(peer.closed) == 1
 
 
-@pytest.mark.xfail(strict=True, raises=OSError, reason="what the watch raises ends the call")
 async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_again(
     peer, monkeypatch
 ):

@@ -44,11 +44,17 @@ async def attest(launcher: Launcher) -> None:
     """Try a launcher's walls; raises CellRefused where one does not hold or cannot be tried."""
     enforced = launcher.plan.enforcement.enforced
     names = [name for guarantee in enforced for name in ATTEMPTS.get(guarantee, ())]
-    with probe_targets(launcher.plan.environment) as targets:
-        arguments = {"targets": targets, "attempts": names}
-        supervisor = Supervisor(await launcher.make(), launcher.plan.limits)
-        report = await supervisor.run(_prepared(arguments), None, _SECONDS)
-    reached = [words for words in _answer(report).values() if words]
+    try:
+        with probe_targets(launcher.plan.environment) as targets:
+            arguments = {"targets": targets, "attempts": names}
+            supervisor = Supervisor(await launcher.make(), launcher.plan.limits)
+            report = await supervisor.run(_prepared(arguments), None, _SECONDS)
+    except OSError as error:
+        raise CellRefused(f"the walls could not be tried: {error}") from error
+    answer = _answer(report)
+    if missing := set(names) - answer.keys():
+        raise CellRefused(f"the walls could not be tried: no answer on {', '.join(missing)}")
+    reached = [words for words in answer.values() if words]
     if reached:
         raise CellRefused(
             f"the walls do not hold on this machine: a probe {'; '.join(reached)}",
@@ -90,13 +96,12 @@ def probe_targets(given: Collection[str]) -> Iterator[dict[str, Any]]:
         secret.write_text("secret")
         secret.chmod(0o644)
         place.chmod(0o755)
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        port = listener.getsockname()[1]
+        port = _listen(stack)
         abstract = f"toolcell-probe-{secrets.token_hex(8)}"
         named = stack.enter_context(socket.socket(socket.AF_UNIX))
         named.bind("\0" + abstract)
         named.listen()
-        _control(secret, port, abstract)
+        _control(secret, abstract)
         yield {
             "file": str(secret),
             "port": port,
@@ -107,10 +112,20 @@ def probe_targets(given: Collection[str]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _control(secret: Path, port: int, abstract: str) -> None:
+def _listen(stack: ExitStack) -> int | None:
+    """Listen on the host's loopback and connect to it; None where the host has none."""
+    try:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port: int = listener.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port), 2).close()
+    except OSError:  # as in a network namespace whose loopback is down
+        return None
+    return port
+
+
+def _control(secret: Path, abstract: str) -> None:
     secret.read_bytes()
     secret.with_name("control").write_bytes(b"")
-    socket.create_connection(("127.0.0.1", port), 2).close()
     with socket.socket(socket.AF_UNIX) as client:
         client.connect("\0" + abstract)
     os.kill(os.getpid(), 0)

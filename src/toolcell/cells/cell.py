@@ -53,7 +53,7 @@ class Cell:
         try:
             async with asyncio.timeout(_READY_SECONDS):
                 while self.conversation.state is State.MAKING:
-                    data = await _readable(self.reply)
+                    data = await _read_when_ready(self.reply)
                     self.conversation.feed(data)
                     if not data:
                         break
@@ -120,8 +120,14 @@ class Cell:
             signal.pidfd_send_signal(self.pidfd, number)
 
 
-async def _readable(fd: int) -> bytes:
+async def _read_when_ready(fd: int) -> bytes:
     """Read once from a non-blocking descriptor, waiting until it has something."""
+    await readable(fd)
+    return os.read(fd, _READ)
+
+
+async def readable(fd: int) -> None:
+    """Wait until a descriptor can be read: a pipe has something, a pidfd's process ended."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
     loop.add_reader(fd, _settle, future)
@@ -129,7 +135,6 @@ async def _readable(fd: int) -> bytes:
         await future
     finally:
         loop.remove_reader(fd)
-    return os.read(fd, _READ)
 
 
 def _settle(future: "asyncio.Future[None]") -> None:

@@ -62,15 +62,24 @@ def lent_mounts(settings: CellSettings, workspace: Path | None, fixed: list[str]
     for path in [*_interpreter(), *map(str, own_code()), *settings.read, *fixed]:
         place = Path(os.path.expanduser(path)).resolve()  # noqa: PTH111  # as below
         if not place.exists():
-            raise CellRefused(
-                f"{path} is to be lent to the cell and does not exist",
-                "correct `read` in the policy's [cell] table",
-            )
+            raise _missing(path, kept=path in fixed)
         if not _is_read_only(mounts, place):
             for pin in _between(workspace, place) if settings.workspace == "rw" else ():
                 mounts.setdefault(pin, Mount(source=pin, target=pin, writable=True, owned=True))
             mounts[str(place)] = Mount(source=str(place), target=str(place), owned=True)
     return list(mounts.values())
+
+
+def _missing(path: str, *, kept: bool) -> CellRefused:
+    if kept:  # without it, a tool could put another in its place
+        return CellRefused(
+            f"{path} is to stay read-only in the workspace, and is not there any more",
+            "put it back, or start the controller without it",
+        )
+    return CellRefused(
+        f"{path} is to be lent to the cell and does not exist",
+        "correct `read` in the policy's [cell] table, or --read",
+    )
 
 
 def _is_read_only(mounts: dict[str, Mount], place: Path) -> bool:

@@ -48,6 +48,9 @@ _LINKS = {
     "/var/tmp": "/tmp",  # noqa: S108  # the cell's own
 }
 _SCRATCH = "/tmp"  # noqa: S108  # the cell's own
+SCRATCH = (_SCRATCH, "/dev/shm")  # noqa: S108  # the cell's own
+"""Where a cell has file systems of its own, for one call."""
+
 _USER = "toolcell"
 _INSIDE_ID = 1000
 
@@ -115,7 +118,7 @@ def _landlock(
     writable = [mount.target for mount in mounts if mount.writable]
     return ruleset(
         capabilities.landlock_abi,
-        (_SCRATCH, "/dev/shm", *writable),  # noqa: S108  # the cell's own
+        (*SCRATCH, *writable),
         open_network=settings.network == "host",
     )
 

@@ -13,6 +13,7 @@ from toolcell.cells.attestation import attest
 from toolcell.cells.capabilities import capabilities
 from toolcell.cells.cell import Cell
 from toolcell.cells.cgroup import Group, Groups
+from toolcell.cells.plan import SCRATCH
 from toolcell.cells.process import Launcher
 from toolcell.errors import CellRefused
 from toolcell.model import Plan
@@ -207,12 +208,15 @@ class CellPools:
 
 
 def _exposed(plan: Plan) -> list[str]:
-    """The mounts that a tool's writable places hold, and those places themselves."""
+    """The mounts that a tool's writable places hold, and those places themselves.
+
+    Also those below scratch space, which each cell looks up anew.
+    """
     writable = [mount.target for mount in plan.mounts if mount.writable]
     return [
         mount.source
         for mount in plan.mounts
-        if any(Path(mount.target).is_relative_to(place) for place in writable)
+        if any(Path(mount.target).is_relative_to(place) for place in (*writable, *SCRATCH))
     ]
 
 

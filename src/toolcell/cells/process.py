@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import sandbox_workers
 from sandbox_workers import wire
-from toolcell.cells.cell import ENDS, Cell
+from toolcell.cells.cell import ENDS, Cell, readable
 from toolcell.errors import CellRefused
 from toolcell.model import Plan
 
@@ -107,7 +107,7 @@ class Launcher:
         """End the launcher and every cell of it; returns when its process is gone."""
         self._lose("the launcher was closed")
         self._control.close()
-        await asyncio.to_thread(_wait_for, self._process)
+        await _ended(self._process)
         self._log.close()
 
     async def _made(self) -> Cell:
@@ -208,13 +208,20 @@ class LauncherFailed(CellRefused):
         self.errno = number or errno.EIO
 
 
-def _wait_for(process: "subprocess.Popen[bytes]") -> None:
+async def _ended(process: "subprocess.Popen[bytes]") -> None:
+    """Wait until the keeper has ended; it is not reaped before, so that its PID is its own."""
+    if process.poll() is not None:
+        return
+    pidfd = os.pidfd_open(process.pid)
     try:
-        process.wait(timeout=_END_SECONDS)
-    except subprocess.TimeoutExpired:
+        async with asyncio.timeout(_END_SECONDS):
+            await readable(pidfd)
+    except TimeoutError:
         # The launcher notices the death of its keeper by its parent-death signal.
         process.kill()
-        process.wait()
+    finally:
+        os.close(pidfd)
+    process.wait()
 
 
 def _spawn(plan: bytes, control: socket.socket, log: IO[bytes]) -> "subprocess.Popen[bytes]":

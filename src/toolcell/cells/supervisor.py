@@ -37,6 +37,7 @@ _measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-memory")
 _READ = 256 * 1024
 _KEPT = 128 * 1024
 _WATCH_SECONDS = 0.1
+_MISSES = 20
 _DEATH_SECONDS = 10.0
 
 
@@ -56,6 +57,7 @@ class Supervisor:
         self._watcher: asyncio.Task[None] | None = None
         self._taps: dict[Stream, asyncio.Future[None]] = {}
         self._failed: BaseException | None = None
+        self._misses = 0
 
     async def run(self, prepared: PreparedToolCall, stdin: bytes | None, wall: float) -> Report:
         """Send the call and wait for its end; `wall` is in seconds.
@@ -204,10 +206,18 @@ class Supervisor:
             return self._memory_kills() > 0
         # In a thread, because a tree of many processes takes long to measure; and not one
         # of the loop's own, which the host may have filled.
-        pid = self._cell.pid()
-        return await self._loop.run_in_executor(
-            _measuring, uses_more_than, self._limits.memory, pid
-        )
+        try:
+            pid = self._cell.pid()
+            over = await self._loop.run_in_executor(
+                _measuring, uses_more_than, self._limits.memory, pid
+            )
+        except OSError:  # such as no descriptor left in this process: the next time, then
+            self._misses += 1
+            if self._misses > _MISSES:
+                self._cell.kill()  # unwatched, a call must not go on
+            return False
+        self._misses = 0
+        return over
 
     def _watched(self, watcher: "asyncio.Task[None]") -> None:
         if not watcher.cancelled() and (error := watcher.exception()):

@@ -52,15 +52,18 @@ def run_batch(
 
         order = _Order(emit, in_order=not as_finished)
         setup = replace(setup, protected=(path,))  # a tool must not write the next calls
+        gone = False
         try:
             asyncio.run(_run(setup, lines, concurrency or os.cpu_count() or 1, order))
         except* BrokenPipeError:
-            raise BrokenPipeError from None
+            gone = True  # raised below: from here it would come out in a group (before 3.11.4)
         finally:
             if table:
                 from toolcell.cli.table import print_table
 
                 print_table(kept)
+    if gone:
+        raise BrokenPipeError
     return FAILED if failed else SUCCEEDED
 
 
