@@ -1,8 +1,8 @@
 """Faults of the host side: misuse of the API, a bad policy, a registration that cannot work.
 
 Nothing that a model, a tool or a cell does raises one of these; that comes back as a
-`ToolResult`. The exception for refusals that `runtime` turns into results is
-`CellRefused`, which never leaves the package.
+`ToolResult`. `CellRefused` is what `runtime` turns into results; only `ToolRuntime.plan`
+lets it pass to a caller.
 """
 
 

@@ -87,13 +87,17 @@ class Cell:
         self._signal(signal.SIGTERM)
 
     def processes(self) -> list[int]:
-        """The PIDs of init and of what it has started so far."""
+        """The PIDs of init and of what it has started so far; raises ProcessLookupError."""
         init = self.pid()
         children = Path(f"/proc/{init}/task/{init}/children")
         try:
             return [init, *map(int, children.read_text().split())]
         except OSError:  # a kernel without CONFIG_PROC_CHILDREN
+            pass
+        try:
             return [init, *(child.pid for child in psutil.Process(init).children())]
+        except psutil.Error as error:
+            raise ProcessLookupError(str(error)) from None
 
     def pid(self) -> int:
         """The PID of init, as /proc tells it of a pidfd (Linux 5.3); none once it ended."""

@@ -7,6 +7,5 @@ results     the pieces to a result
 """
 
 from toolcell.normalizer.results import Origin, from_inline, from_report, refused
-from toolcell.normalizer.verdict import Verdict
 
-__all__ = ["Origin", "Verdict", "from_inline", "from_report", "refused"]
+__all__ = ["Origin", "from_inline", "from_report", "refused"]
