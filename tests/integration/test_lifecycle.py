@@ -143,6 +143,16 @@ def _entries(place: str) -> int:
     return sum(1 for _ in Path(place).iterdir())
 
 
+async def _rest(until: Any) -> None:
+    """Wait until two cells wait for calls, and their descriptors have come as well."""
+    gc.collect()  # what earlier tests left to the collector is not to be counted here
+    await until(lambda: len(_family()) == _AT_REST, "two cells wait")
+    before, now = -1, _entries("/proc/self/fd")
+    while now != before:
+        await asyncio.sleep(0.1)
+        before, now = now, _entries("/proc/self/fd")
+
+
 def _mounts() -> list[str]:
     return Path("/proc/self/mountinfo").read_text().splitlines()
 
@@ -154,7 +164,7 @@ async def test_two_hundred_calls_leak_nothing(
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     await asyncio.gather(*(run("echo", text="warm") for _ in range(8)))
-    await until(lambda: len(_family()) == _AT_REST, "two cells wait")
+    await _rest(until)
 
     def held() -> tuple[int, int, int]:
         # The launcher and the cells that wait for calls are there before and after.
@@ -164,17 +174,15 @@ async def test_two_hundred_calls_leak_nothing(
     def grown() -> list[int]:
         return [now - before for now, before in zip(held(), seen, strict=True)]
 
-    gc.collect()  # what earlier tests left to the collector is not to be counted here
-    # Two waiting cells have six descriptors each; the last of them may just be coming.
-    seen, after = held(), ()
-    while seen != after:
-        seen, after = held(), seen
-        await asyncio.sleep(0.05)
+    seen = held()
     for batch in range(25):
         texts = [f"{batch}-{n}" for n in range(8)]
         calls = [run.sh(f"echo {text} > /tmp/f; cat /tmp/f") for text in texts]
         assert [r.output for r in await asyncio.gather(*calls)] == [f"{text}\n" for text in texts]
-    await until(lambda: max(grown()) <= 0, "no descriptor, process or mount more than before")
+    try:
+        await until(lambda: max(grown()) <= 0, "no more than before")
+    except AssertionError:
+        pytest.fail(f"descriptors, processes, mounts: {seen} grew by {grown()}; {_family()}")
     assert list(workspace.iterdir()) == []
     assert list(scratch.iterdir()) == []
 
@@ -217,7 +225,7 @@ async def test_cancelling_the_task_ends_the_cell(
 async def test_cancelling_at_any_moment_leaves_nothing(run: Any, until: Any) -> None:
     mark = f"35.{random.randrange(10**6, 10**7)}"
     await run("echo", text="warm")
-    await until(lambda: len(_family()) == _AT_REST, "two cells wait")
+    await _rest(until)
     descriptors = _entries("/proc/self/fd")
     chance = random.Random(2)
     for number in range(50):
