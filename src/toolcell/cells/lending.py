@@ -60,7 +60,7 @@ def lent_mounts(settings: CellSettings, workspace: Path | None, fixed: list[str]
             source=str(workspace), target=str(workspace), writable=writable, owned=True
         )
     for path in [*_interpreter(), *map(str, own_code()), *settings.read, *fixed]:
-        place = Path(os.path.expanduser(path)).resolve()  # noqa: PTH111  # as below
+        place = Path(os.path.expanduser(path)).resolve()  # noqa: PTH111  # pathlib raises for an unknown user
         if not place.exists():
             raise _missing(path, kept=path in fixed)
         if not _is_read_only(mounts, place):
