@@ -3,7 +3,7 @@
 Each function prepares one call, and `do` makes it. Between the two lies a fork: what the
 launcher has prepared, a cell only has to make, without the Python that prepared it. That
 matters because after a fork every object touched is a page copied; a cell that prepared
-its own calls took a thousand page faults, half of its time.
+its own calls took a thousand page faults, about a third of its processor time.
 
 A call that fails raises `SystemCallError` with its name, the path where there is one,
 and errno. Numbers from 424 up are the same on every architecture (the unified table,
