@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -124,9 +126,9 @@ async def test_a_tap_that_raises_ends_the_call_and_is_raised(run: Any, error: Ex
 
 def test_a_slow_reader_does_not_hold_up_the_deadline(workspace: Path) -> None:
     run = f"{sys.executable} -m toolcell run --wall 500ms -w {workspace} -- yes 62.0917"
-    piped = subprocess.Popen(["sh", "-c", f"{run} | (read line; read stop < fifo)"], cwd=workspace)
-    (workspace / "fifo").unlink(missing_ok=True)
-    subprocess.run(["mkfifo", "fifo"], cwd=workspace, check=True)
+    os.mkfifo(workspace / "fifo")
+    command = ["sh", "-c", f"{run} | (read line; read stop < fifo)"]
+    piped = subprocess.Popen(command, cwd=workspace, start_new_session=True)
 
     def alive() -> bool:
         return any(
@@ -143,7 +145,7 @@ def test_a_slow_reader_does_not_hold_up_the_deadline(workspace: Path) -> None:
             break
         psutil.cpu_percent(0.02)
     assert not alive()
-    piped.kill()
+    os.killpg(piped.pid, signal.SIGKILL)  # the reader too, which would wait for ever
     piped.wait()
 
 
