@@ -40,7 +40,6 @@ class Steps:
 
     def __init__(self, plan: dict[str, Any], theirs: list[int], ours: list[int]) -> None:
         """Prepare for pipe ends of these numbers: request, reply, stdout, stderr, status."""
-        self.theirs = theirs
         *self.worker_ends, self.status = theirs
         self.reply = theirs[1]
         free = _Free([0, 1, 2, *theirs])

@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 from sandbox_workers import libc, root, wire
@@ -57,7 +58,7 @@ def _go_behind_the_walls(control: socket.socket, memory: int) -> NoReturn:
     os.set_inheritable(memory, True)
     # Ambient: the only capabilities that an execve of a plain program keeps (Linux 4.3).
     libc.do(*libc.ambient_capabilities())
-    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    place = str(Path(__file__).absolute().parents[1])
     python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT.format(place=place)]
     os.execv(sys.executable, [*python, str(control.fileno()), str(memory)])  # noqa: S606
 

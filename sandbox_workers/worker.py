@@ -165,7 +165,7 @@ def _words(value: object) -> str:
     """Text that JSON can carry, and not too much of it; __str__ may be the tool's own code."""
     try:
         text = str(value)
-    except BaseException:  # noqa: BLE001
+    except BaseException:  # noqa: BLE001  # __str__ of the tool's own
         text = f"a {type(value).__name__} that cannot be shown"
     return text[:_MESSAGE_CAP].encode(errors="replace").decode()
 
