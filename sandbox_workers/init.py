@@ -1,19 +1,27 @@
-"""The cell's init: PID 1 of the call's own PID namespace.
+"""The cell's init: the process above the worker, which ends the call and tells how it ended.
 
-It makes what each call has for itself (mounts, IPC, host name, network), forks the
-worker, gives up its rights, and reaps. When the worker ends it says how on the status
-pipe and ends too; the kernel then kills whatever is left in the namespace before anyone
-can see init's own end, so a readable pidfd means an empty cell.
+It makes what each call has for itself, forks the worker, gives up its rights, and waits.
+On the full rung it is PID 1 of the call's own PID namespace, with mounts, IPC, host name
+and network of its own: when it ends, the kernel kills whatever is left in the namespace
+before anyone can see init's own end, so a readable pidfd means an empty cell. On the other
+rungs it is a subreaper that ends everything below it (see `sweep`) before it ends.
 
-Init keeps the launcher's user namespace while the worker enters one below it: the worker
-cannot trace it, and of the signals it sends only SIGTERM has an effect, where the policy
-gives tools a grace: init passes it on.
+The worker cannot trace it, and of the signals it sends none has an effect: init keeps the
+launcher's user namespace, or is outside the worker's Landlock domain. The controller's
+signals are read from a descriptor:
+
+    SIGUSR1   end the call now, and tell what it used
+    SIGTERM   where the policy gives tools a grace: pass it on to all of them
+
+Where the kernel can tell which system calls the filter refused, the worker sends init the
+descriptor that tells (seccomp_unotify(2)); init answers each with EPERM and counts.
 
 Everything that can be is prepared in the launcher, before the fork (see `libc`).
 """
 
 import os
 import resource
+import select
 import signal
 import socket
 import struct
@@ -21,45 +29,86 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sandbox_workers import jail, libc, wire, worker
+from sandbox_workers import jail, libc, refusals, scratch, sweep, wire, worker
 from sandbox_workers.libc import Call
+
+END = signal.SIGUSR1
+"""What the controller sends to end a call."""
 
 _SIOCSIFFLAGS = 0x8914  # netdevice(7)
 _IFF_UP = 1
 _SIG_DFL, _SIG_IGN = 0, 1
+_SIGNAL_INFO = 128  # bytes of a struct signalfd_siginfo, which begins with the number
 
 _INODES = 65536
 _TERMINALS = "newinstance,ptmxmode=0666,max=128"
 # What the host was started with, and keys: nothing that a tool needs.
 _MASKED = ("/proc/cmdline", "/proc/config.gz", "/proc/keys", "/proc/key-users")
 _SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108  # mount points of the cell, no file of ours
+_CLEAR_SECONDS = 1.0
 
 
 class Steps:
     """What the inits and workers of one plan do, prepared once in the launcher."""
 
-    def __init__(self, plan: dict[str, Any], theirs: list[int], ours: list[int]) -> None:
-        """Prepare for pipe ends of these numbers: request, reply, stdout, stderr, status."""
+    def __init__(
+        self, plan: dict[str, Any], theirs: list[int], ours: list[int], *, told: bool
+    ) -> None:
+        """Prepare for pipe ends of these numbers: request, reply, stdout, stderr, status.
+
+        `told` says that refused system calls can be told.
+        """
         *self.worker_ends, self.status = theirs
         self.reply = theirs[1]
+        self.full = plan["rung"] == "full"
+        self.scratch: str | None = plan["scratch"]
+        self.graceful = plan["limits"]["graceful"]
+        self.processes = plan["limits"]["processes"]
+        self.launcher = os.getpid()
         free = _Free([0, 1, 2, *theirs])
+        self.signals = free.take()
+        self.telling = free.take() if told else None
         self.private = [
             *(libc.close(fd) for fd in ours),
             # The launcher ignores it, so that the kernel reaps its children; init waits.
             libc.signal(signal.SIGCHLD, _SIG_DFL),
-            *_own_namespaces(plan, free),
-            *_own_mounts(plan, free),
+            libc.signal_mask(libc.SIG_BLOCK, signal.SIGCHLD, END, signal.SIGTERM),
+            libc.signal_descriptor(signal.SIGCHLD, END, signal.SIGTERM).returns(self.signals),
+            *(_way_to_tell(self.telling, free) if self.telling is not None else []),
+            *([*_own_namespaces(plan, free), *_own_mounts(plan, free)] if self.full else _adopt()),
         ]
+        self.load = free.take()
+        self.private.append(libc.open_file("/proc/loadavg", os.O_RDONLY).returns(self.load))
         self.rights = [
             *(libc.close(fd) for fd in self.worker_ends if fd != self.reply),
+            *([libc.close(jail.FAR)] if told else []),
             # The interpreter's own handler would let SIGINT from inside end the cell.
             libc.signal(signal.SIGINT, _SIG_IGN),
             libc.prctl(libc.PR_SET_DUMPABLE, 0),
             libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1),
             libc.clear_capabilities(),
         ]
-        self.graceful = plan["limits"]["graceful"]
-        self.jail = jail.prepare(plan, *self.worker_ends)
+        self.jail = jail.prepare(plan, *self.worker_ends, told=told)
+
+
+def _way_to_tell(near: int, free: "_Free") -> list[Call]:
+    """A pair of sockets: the worker sends the telling descriptor through it."""
+    far = free.take()
+    free.release(far)
+    return [
+        libc.socket_pair(socket.AF_UNIX, socket.SOCK_SEQPACKET),
+        # Out of the way of the places that the worker gives to its pipes.
+        libc.dup(far, jail.FAR, inherited=False),
+        libc.close(far),
+    ]
+
+
+def _adopt() -> list[Call]:
+    """Be the one that orphans below go to, and end them all when the launcher ends."""
+    return [
+        libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1),
+        libc.prctl(libc.PR_SET_PDEATHSIG, END),
+    ]
 
 
 class _Free:
@@ -77,10 +126,16 @@ class _Free:
         self._used.remove(number)
 
 
-def main(plan: dict[str, Any], steps: Steps) -> NoReturn:
+def main(plan: dict[str, Any], steps: Steps, number: int) -> NoReturn:
     """Run one cell."""
+    place = f"{steps.scratch}/{number}" if steps.scratch else None
     try:
         libc.do(*steps.private)
+        if place:
+            if os.getppid() != steps.launcher:  # it died before its death could be told
+                os._exit(1)
+            os.mkdir(place, 0o700)  # noqa: PTH102  # pathlib's pages would be copied here
+            os.chdir(place)
         pid = os.fork()
         if pid == 0:
             try:
@@ -89,36 +144,139 @@ def main(plan: dict[str, Any], steps: Steps) -> NoReturn:
                 os._exit(1)  # as above: never back into init's code
         libc.do(*steps.rights)
     except OSError as error:
-        failed = {"type": "failed", "stage": "init", "message": str(error)}
-        os.write(steps.reply, wire.frame(failed))
+        os.write(steps.reply, worker.failed("init", error))
         os._exit(1)
     os.close(steps.reply)
-    if steps.graceful:
-        signal.signal(signal.SIGTERM, _pass_on)
-    line = _reap(pid)
+    watch = _Watch(steps, pid)
+    watch.wait()
     with suppress(BrokenPipeError):  # a cell that was made ready and given up
-        os.write(steps.status, line)
+        os.write(steps.status, watch.account())
+    if place:
+        os.chdir("/")
+        scratch.clear(place, _CLEAR_SECONDS)
     os._exit(0)
 
 
-def _pass_on(number: int, _frame: Any) -> None:
-    with suppress(ProcessLookupError):  # nobody is left
-        os.kill(-1, number)
+class _Watch:
+    """Waits for the worker's end, or brings it about; counts what the filter refused."""
+
+    def __init__(self, steps: Steps, worker_pid: int) -> None:
+        self._steps = steps
+        self._worker = worker_pid
+        self._poller = select.poll()
+        self._poller.register(steps.signals, select.POLLIN)
+        if steps.telling is not None:
+            self._poller.register(steps.telling, select.POLLIN)
+        self._statuses: dict[int, int] = {}
+        self._refusals = refusals.Refusals()
+        self._alive = 0
+        self._scratch_full = False
+
+    def wait(self) -> None:
+        """Return when the call is over and nothing of it is left."""
+        over = False
+        while not over:
+            for fd, events in self._poller.poll():
+                if fd == self._steps.signals:
+                    over = self._take_signal()
+                elif fd == self._steps.telling:
+                    self._take_teller(fd)
+                # To ask where nobody is left to be told of would block.
+                elif not (events & select.POLLIN and self._refusals.answer(fd)):
+                    self._poller.unregister(fd)
+        if self._worker in self._statuses and self._code() != 0:
+            # Why it may have failed, and only as long as that can be seen.
+            self._alive = self._count_alive()
+            self._scratch_full = self._steps.full and any(map(_is_full, _SCRATCH))
+        if not sweep.reap(self._statuses):
+            return
+        if self._steps.full:
+            os.kill(-1, signal.SIGKILL)
+            while _reap_one(self._statuses):
+                pass
+        else:
+            self._statuses |= sweep.end_descendants()
+
+    def account(self) -> bytes:
+        """What is said on the status pipe, in numbers, and then what was refused as JSON.
+
+        The worker's exit code (negative: signal), CPU microseconds and peak resident bytes
+        of all that was waited for, processes and threads ever started (negative: unknown),
+        those alive at the end where there may have been too many, whether scratch is full.
+        """
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
+        started = self._started() if self._steps.full else -1
+        end = (self._alive, self._scratch_full)
+        line = b"%d %d %d %d %d %d " % (self._code(), cpu, usage.ru_maxrss * 1024, started, *end)
+        refused = self._refusals.listed()
+        return line + (wire.encode(refused) if refused else b"[]")
+
+    def _code(self) -> int:
+        return os.waitstatus_to_exitcode(self._statuses[self._worker])
+
+    def _take_signal(self) -> bool:
+        """Do what one signal says; whether the call is over."""
+        number = os.read(self._steps.signals, _SIGNAL_INFO)[0]
+        if number == END:
+            return True
+        if number == signal.SIGCHLD:
+            sweep.reap(self._statuses)
+        elif self._steps.graceful:
+            self._pass_on(number)
+        return self._worker in self._statuses
+
+    def _pass_on(self, number: int) -> None:
+        if self._steps.full:
+            with suppress(ProcessLookupError):
+                os.kill(-1, number)
+        else:
+            for pid in sweep.descendants():
+                sweep.send(pid, number)
+
+    def _take_teller(self, fd: int) -> None:
+        """Take the descriptor that tells of refused calls from the worker."""
+        self._poller.unregister(fd)
+        with socket.socket(fileno=fd) as near:
+            _, descriptors, _, _ = socket.recv_fds(near, 1, 1)
+        for teller in descriptors:
+            self._poller.register(teller, select.POLLIN)
+
+    def _count_alive(self) -> int:
+        """Processes and threads of the call; counted only where as many could be alive."""
+        if not self._steps.full or self._started() < self._steps.processes:
+            return 0
+        return sum(_threads(name) for name in os.listdir("/proc") if name.isdigit()) - 1  # noqa: PTH208
+
+    def _started(self) -> int:
+        """How many processes and threads this PID namespace has had, without init.
+
+        The last PID given out is the fifth field of /proc/loadavg (proc_loadavg(5)), and a
+        namespace gives them out one after another.
+        """
+        return int(os.pread(self._steps.load, 128, 0).split()[4]) - 1
 
 
-def _reap(worker_pid: int) -> bytes:
-    """Collect children until the worker itself ends; returns the line of the status pipe.
+def _reap_one(statuses: dict[int, int]) -> bool:
+    """Wait for a child; False where there is none."""
+    try:
+        pid, status = os.waitpid(-1, 0)
+    except ChildProcessError:
+        return False
+    statuses[pid] = status
+    return True
 
-    Exit code (negative: signal), CPU microseconds and peak resident bytes of all.
-    """
-    while True:
-        pid, status, _ = os.wait4(-1, 0)
-        if pid == worker_pid:
-            break
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    code = os.waitstatus_to_exitcode(status)
-    cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
-    return b"%d %d %d\n" % (code, cpu, usage.ru_maxrss * 1024)
+
+def _threads(pid: str) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+    except OSError:  # it ended
+        return 0
+
+
+def _is_full(place: str) -> bool:
+    found = os.statvfs(place)
+    return found.f_bfree == 0 or found.f_ffree == 0
 
 
 def _own_namespaces(plan: dict[str, Any], free: _Free) -> list[Call]:

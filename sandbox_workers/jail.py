@@ -5,11 +5,16 @@ Descriptors go first, so that nothing inherited is open when anything else happe
 user namespace comes before the limits, because the count of processes is kept per user
 namespace (Linux 5.14). Rights go after the steps that need them; Landlock and the system
 call filter need no_new_privs instead. The filter is last: it refuses what the steps
-before it do.
+before it do. After it, the worker only hands over the descriptor that tells what the filter
+refused: whoever holds it can let a refused call pass.
+
+On the rung without namespaces the steps that need one are left out, and on the rung without
+walls all but the descriptors and the limits.
 """
 
 import os
 import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +24,11 @@ from sandbox_workers.libc import Call
 REQUEST, REPLY = 3, 4
 """Where the worker finds its two private pipes; all else above standard error is closed."""
 
-_FREE = 5  # the lowest descriptor that is free then, and so the one that an open returns
+FAR = 40
+"""Where init leaves the worker's end of the socket for the telling descriptor."""
+
+_TELL = 5
+_FREE = 6  # the lowest descriptor that is free then, and so the one that an open returns
 
 _LIMITS = {
     "cpu": resource.RLIMIT_CPU,
@@ -37,30 +46,46 @@ _OBJECTS = {
 }
 
 
-def prepare(plan: dict[str, Any], request: int, reply: int, stdout: int, stderr: int) -> list[Call]:
-    """Return the steps for a worker whose pipe ends have these numbers."""
+def prepare(
+    plan: dict[str, Any], request: int, reply: int, stdout: int, stderr: int, *, told: bool
+) -> list[Call]:
+    """Return the steps for a worker whose pipe ends have these numbers.
+
+    `told` says that refused system calls can be told.
+    """
+    namespaces, walls = plan["rung"] == "full", plan["rung"] != "none"
     return [
-        *place_descriptors(request, reply, stdout, stderr),
+        *place_descriptors(request, reply, stdout, stderr, told=told),
+        libc.signal_mask(libc.SIG_SETMASK),
         libc.setsid(),
-        *own_user_namespace(),
-        *limit_kernel_objects(),
-        no_new_privileges(),
-        *drop_capabilities(),
+        *([] if namespaces else [die_with_init()]),
+        *([*own_user_namespace(), *limit_kernel_objects()] if namespaces else []),
+        *([no_new_privileges(), *drop_capabilities()] if walls else []),
         *set_limits(plan["limits"]),
         *restrict_files(plan["landlock"]),
-        filter_system_calls(plan["seccomp"]),
+        *filter_system_calls(plan, told=told),
     ]
 
 
-def place_descriptors(request: int, reply: int, stdout: int, stderr: int) -> list[Call]:
+def place_descriptors(
+    request: int, reply: int, stdout: int, stderr: int, *, told: bool
+) -> list[Call]:
     """Bring the pipe ends to their places and close everything else."""
     return [
         libc.dup(stdout, 1, inherited=True),
         libc.dup(stderr, 2, inherited=True),
         libc.dup(request, REQUEST, inherited=False),
         libc.dup(reply, REPLY, inherited=False),
-        libc.close_from(_FREE),
+        *([libc.dup(FAR, _TELL, inherited=False)] if told else []),
+        libc.close_from(_FREE if told else _TELL),
+        # What is opened from here on has the same numbers either way.
+        *([] if told else [libc.dup(0, _TELL, inherited=False)]),
     ]
+
+
+def die_with_init() -> Call:
+    """Have the kernel kill the worker when init ends; a tool may take this back."""
+    return libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def own_user_namespace() -> list[Call]:
@@ -94,10 +119,11 @@ def no_new_privileges() -> Call:
 
 
 def drop_capabilities() -> list[Call]:
-    """Empty all five capability sets."""
+    """Empty all five capability sets; the bounding set where this process may."""
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    may_drop = libc.has_capability(libc.CAP_SETPCAP)
     return [
-        *(libc.drop_from_bounding_set(number) for number in range(last + 1)),
+        *(libc.drop_from_bounding_set(number) for number in range(last + 1) if may_drop),
         libc.prctl(libc.PR_CAP_AMBIENT, libc.PR_CAP_AMBIENT_CLEAR_ALL),
         libc.clear_capabilities(),
     ]
@@ -133,9 +159,18 @@ def restrict_files(rules: dict[str, Any] | None) -> list[Call]:
     return [*calls, libc.landlock_restrict(ruleset), libc.close(ruleset)]
 
 
-def filter_system_calls(program: str) -> Call:
-    """Install the plan's seccomp filter."""
-    return libc.install_filter(bytes.fromhex(program))
+def filter_system_calls(plan: dict[str, Any], *, told: bool) -> list[Call]:
+    """Install the plan's seccomp filter, and give away the descriptor that tells."""
+    if plan["seccomp"] is None:
+        return [libc.close(_TELL)]
+    if not told:
+        return [libc.install_filter(bytes.fromhex(plan["seccomp_silent"])), libc.close(_TELL)]
+    return [
+        libc.install_told_filter(bytes.fromhex(plan["seccomp"])).returns(_FREE),
+        libc.send_descriptor(_TELL, _FREE),
+        libc.close(_FREE),
+        libc.close(_TELL),
+    ]
 
 
 def _write(path: str, text: str) -> list[Call]:

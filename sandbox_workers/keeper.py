@@ -8,6 +8,10 @@ the new root and executes the interpreter again from there, because /proc/self/e
 the mount that a process was executed from, and the host's own may be writable
 (CVE-2019-5736 used that). The keeper then only waits: for the controller to end, upon
 which it kills the launcher, or for the launcher to end.
+
+On the rungs without namespaces there are no walls to share: the cells have theirs in the
+jail. There the keeper owns the scratch directory, is the subreaper of all that the launcher
+leaves behind, and ends it.
 """
 
 import os
@@ -15,10 +19,11 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from sandbox_workers import libc, root, wire
+from sandbox_workers import libc, root, scratch, sweep, wire
 from sandbox_workers.launcher import describe, read_plan
 
 _BOOT = (
@@ -40,30 +45,51 @@ def main() -> NoReturn:
     try:
         plan = read_plan(memory)
         libc.join_session_keyring()
-        root.enter(plan)
+        if plan["rung"] == "full":
+            root.enter(plan)
+        else:
+            _begin_without_walls(plan)
         pid = os.fork()
         if pid == 0:
-            _go_behind_the_walls(control, memory)
+            _become_launcher(plan, control, memory)
     except OSError as error:
         control.send(wire.encode({"failed": describe("the keeper", error)}))
         os._exit(1)
     control.close()
     _watch(watch, pid)
+    if plan["rung"] != "full":
+        sweep.end_descendants()
+        scratch.clear(plan["scratch"], float("inf"))
+    os._exit(0)
 
 
-def _go_behind_the_walls(control: socket.socket, memory: int) -> NoReturn:
+def _begin_without_walls(plan: dict[str, Any]) -> None:
+    identity = plan["identity"]
+    if os.geteuid() == 0:
+        with suppress(PermissionError):  # a container's root that may not change groups
+            os.setgroups([])
+    libc.do(libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1))
+    scratch.make(plan["scratch"], identity["outer_uid"], identity["outer_gid"])
+
+
+def _become_launcher(plan: dict[str, Any], control: socket.socket, memory: int) -> NoReturn:
+    if plan["rung"] == "full":
+        root.pivot()
+        # Ambient: the only capabilities that an execve of a plain program keeps (Linux 4.3).
+        libc.do(*libc.ambient_capabilities())
+    else:
+        root.change_user(plan["identity"])
+    # Not before: a change of user takes it back (prctl(2)).
     libc.do(libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL))
-    root.pivot()
     os.set_inheritable(control.fileno(), True)
     os.set_inheritable(memory, True)
-    # Ambient: the only capabilities that an execve of a plain program keeps (Linux 4.3).
-    libc.do(*libc.ambient_capabilities())
     place = str(Path(__file__).absolute().parents[1])
     python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT.format(place=place)]
     os.execv(sys.executable, [*python, str(control.fileno()), str(memory)])  # noqa: S606
 
 
-def _watch(controller: int, launcher: int) -> NoReturn:
+def _watch(controller: int, launcher: int) -> None:
+    """Wait for the end of the launcher, or bring it about when the controller has ended."""
     launched = os.pidfd_open(launcher)
     poller = select.poll()
     poller.register(controller, select.POLLIN)
@@ -72,4 +98,3 @@ def _watch(controller: int, launcher: int) -> NoReturn:
     if launched not in ended:
         signal.pidfd_send_signal(launched, signal.SIGKILL)
     os.waitpid(launcher, 0)
-    os._exit(0)

@@ -2,8 +2,9 @@
 
 It is single-threaded, standard library only, runs no tool's code and reads nothing from
 a cell: for each request it makes five pipes, forks, and hands the controller its ends
-and a pidfd. Everything it makes lives in PID namespaces nested in its own, so when it
-dies the kernel kills every cell. Three things end it: the control socket closes (the
+and a pidfd. On the full rung everything it makes lives in PID namespaces nested in its own, so
+when it dies the kernel kills every cell; on the others each init is told of its death and
+ends its cell (see `init`). Three things end it: the control socket closes (the
 controller closed it or died), the keeper sees the controller end (also where a stray
 copy of the socket is still open), or the keeper dies (parent-death signal).
 
@@ -23,7 +24,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from sandbox_workers import init, libc, wire, worker
+from sandbox_workers import init, libc, refusals, wire, worker
 
 MAX_MESSAGE = 128 * 1024
 """Largest control message in bytes; below the default socket buffer of Linux (208 KiB)."""
@@ -43,10 +44,11 @@ def main() -> NoReturn:
     os.close(int(sys.argv[2]))
     control = _take_places(int(sys.argv[1]))
     try:
+        worker.prepare(plan)
+        told = plan["seccomp"] is not None and refusals.can_tell()
         # The kernel reaps the inits: their ends are told by pidfd and by the status pipe.
         libc.do(libc.signal(signal.SIGCHLD, signal.SIG_IGN))
-        worker.prepare(plan)
-        steps = init.Steps(plan, _THEIRS, [*_OURS, _CONTROL, _OWN])
+        steps = init.Steps(plan, _THEIRS, [*_OURS, _CONTROL, _OWN], told=told)
         control.send(wire.encode({"ready": True}))
         _serve(control, plan, steps)
     except OSError as error:
@@ -112,7 +114,7 @@ def _make_cell(
             opened += pair
             if pair != expected:
                 raise OSError(f"pipe ends {pair} instead of {expected}: a descriptor leaked")
-        pid = _fork_cell(plan, steps)
+        pid = _fork_cell(plan, steps, number)
         pidfd = os.pidfd_open(pid)
         opened.append(pidfd)
         try:
@@ -125,17 +127,23 @@ def _make_cell(
             os.close(fd)
 
 
-def _fork_cell(plan: dict[str, Any], steps: init.Steps) -> int:
+def _fork_cell(plan: dict[str, Any], steps: init.Steps, number: int) -> int:
+    if plan["rung"] != "full":
+        return _fork(plan, steps, number)
     # unshare moves only the children of this process; setns with its own pidfd (Linux
     # 5.8) puts the next fork back, without which a second unshare is EINVAL.
     libc.do(libc.unshare(libc.CLONE_NEWPID))
     try:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                init.main(plan, steps)
-            finally:
-                os._exit(1)  # whatever happens in there, a fork never comes back here
-        return pid
+        return _fork(plan, steps, number)
     finally:
         libc.do(libc.setns(_OWN, libc.CLONE_NEWPID))
+
+
+def _fork(plan: dict[str, Any], steps: init.Steps, number: int) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            init.main(plan, steps, number)
+        finally:
+            os._exit(1)  # whatever happens in there, a fork never comes back here
+    return pid

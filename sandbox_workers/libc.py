@@ -55,11 +55,16 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
 PR_CAPBSET_DROP = 24
+PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 SECCOMP_MODE_FILTER = 2
+
+# sigprocmask(2)
+SIG_BLOCK = 0
+SIG_SETMASK = 2
 
 _NR_OPEN_TREE = 428
 _NR_MOVE_MOUNT = 429
@@ -70,15 +75,19 @@ _NR_LANDLOCK_CREATE_RULESET = 444
 _NR_LANDLOCK_ADD_RULE = 445
 _NR_LANDLOCK_RESTRICT_SELF = 446
 _OLDER = {
-    "x86_64": {"pivot_root": 155, "keyctl": 250},
-    "aarch64": {"pivot_root": 41, "keyctl": 219},
+    "x86_64": {"pivot_root": 155, "keyctl": 250, "seccomp": 317},
+    "aarch64": {"pivot_root": 41, "keyctl": 219, "seccomp": 277},
 }
 
 _RESOLVE_NO_SYMLINKS = 4
 _LANDLOCK_RULE_PATH_BENEATH = 1
 _LANDLOCK_CREATE_RULESET_VERSION = 1
 _KEYCTL_JOIN_SESSION_KEYRING = 1
+_SECCOMP_SET_MODE_FILTER = 1
+_SECCOMP_FILTER_FLAG_NEW_LISTENER = 8
+_SOL_SOCKET, _SCM_RIGHTS = 1, 1
 
+CAP_SETPCAP = 8
 _CAPABILITY_VERSION_3 = 0x20080522
 
 
@@ -164,6 +173,38 @@ class _SockFprog(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
+class _SignalSet(ctypes.Structure):
+    _fields_ = (("bits", ctypes.c_uint64 * 16),)  # as wide as the library's, of which 64 are used
+
+
+class _IoVector(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+class _OneDescriptor(ctypes.Structure):
+    """A control message that carries one descriptor (cmsg(3))."""
+
+    _fields_ = (
+        ("length", ctypes.c_size_t),
+        ("level", ctypes.c_int),
+        ("kind", ctypes.c_int),
+        ("descriptor", ctypes.c_int),
+        ("padding", ctypes.c_int),
+    )
+
+
+class _Message(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_void_p),
+        ("name_length", ctypes.c_uint),
+        ("vectors", ctypes.c_void_p),
+        ("vector_count", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_length", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+    )
+
+
 class _CapHeader(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
@@ -196,6 +237,8 @@ _mkdir = _declare("mkdir", _str, _int)
 _mknod = _declare("mknod", _str, _int, _ulong)
 _setsid = _declare("setsid")
 _signal = _declare("signal", _int, _long, restype=_long)
+_sigprocmask = _declare("sigprocmask", _int, _ptr, _ptr)
+_signalfd = _declare("signalfd", _int, _ptr, _int)
 _setrlimit = _declare("setrlimit", _int, _ptr)
 _unshare = _declare("unshare", _int)
 _setns = _declare("setns", _int, _int)
@@ -203,6 +246,8 @@ _mount = _declare("mount", _str, _str, _str, _ulong, _str)
 _umount2 = _declare("umount2", _str, _int)
 _sethostname = _declare("sethostname", _str, ctypes.c_size_t)
 _socket = _declare("socket", _int, _int, _int)
+_socketpair = _declare("socketpair", _int, _int, _int, _ptr)
+_sendmsg = _declare("sendmsg", _int, _ptr, _int, restype=_long)
 _ioctl = _declare("ioctl", _int, _ulong, _ptr)
 _prctl = _declare("prctl", _int, _ulong, _ulong, _ulong, _ulong)
 _capget = _declare("capget", _ptr, _ptr)
@@ -280,6 +325,27 @@ def signal(number: int, disposition: int) -> Call:
     return Call(_signal, (number, disposition), "signal")
 
 
+def signal_mask(how: int, *numbers: int) -> Call:
+    """sigprocmask(2)."""
+    signals = _signal_set(numbers)
+    arguments = (how, ctypes.addressof(signals), None)
+    return Call(_sigprocmask, arguments, "sigprocmask", kept=(signals,))
+
+
+def signal_descriptor(*numbers: int) -> Call:
+    """signalfd(2), close-on-exec and non-blocking; gives the descriptor."""
+    signals = _signal_set(numbers)
+    arguments = (-1, ctypes.addressof(signals), os.O_CLOEXEC | os.O_NONBLOCK)
+    return Call(_signalfd, arguments, "signalfd", kept=(signals,))
+
+
+def _signal_set(numbers: tuple[int, ...]) -> _SignalSet:
+    signals = _SignalSet()
+    for number in numbers:
+        signals.bits[0] |= 1 << (number - 1)
+    return signals
+
+
 def setrlimit(resource: int, soft: int, hard: int) -> Call:
     """setrlimit(2)."""
     limit = _Rlimit(soft, hard)
@@ -317,6 +383,25 @@ def socket(family: int, kind: int) -> Call:
     return Call(_socket, (family, kind, 0), "socket")
 
 
+def socket_pair(family: int, kind: int) -> Call:
+    """socketpair(2), close-on-exec; the two take the lowest descriptors that are free."""
+    pair = (ctypes.c_int * 2)()
+    arguments = (family, kind | os.O_CLOEXEC, 0, ctypes.addressof(pair))
+    return Call(_socketpair, arguments, "socketpair", kept=(pair,))
+
+
+def send_descriptor(fd: int, sent: int) -> Call:
+    """sendmsg(2) of one byte and one descriptor."""
+    byte = ctypes.create_string_buffer(b"+", 1)
+    vector = _IoVector(ctypes.addressof(byte), 1)
+    length = ctypes.sizeof(_OneDescriptor)
+    control = _OneDescriptor(length - 4, _SOL_SOCKET, _SCM_RIGHTS, sent, 0)
+    addresses = (ctypes.addressof(vector), 1, ctypes.addressof(control), length)
+    message = _Message(None, 0, *addresses, 0)
+    arguments = (fd, ctypes.addressof(message), 0)
+    return Call(_sendmsg, arguments, "sendmsg", kept=(byte, vector, control, message))
+
+
 def ioctl(fd: int, request: int, data: bytes) -> Call:
     """ioctl(2) with a structure."""
     buffer = ctypes.create_string_buffer(data, len(data))
@@ -338,6 +423,13 @@ def clear_capabilities() -> Call:
     header, data = _CapHeader(_CAPABILITY_VERSION_3, 0), (_CapData * 2)()
     addresses = (ctypes.addressof(header), ctypes.addressof(data))
     return Call(_capset, addresses, "capset", kept=(header, data))
+
+
+def has_capability(number: int) -> bool:
+    """Whether a capability is in the effective set of this process."""
+    header, data = _CapHeader(_CAPABILITY_VERSION_3, 0), (_CapData * 2)()
+    do(Call(_capget, (ctypes.addressof(header), ctypes.addressof(data)), "capget"))
+    return bool(data[number // 32].effective >> (number % 32) & 1)
 
 
 def ambient_capabilities() -> list[Call]:
@@ -432,4 +524,17 @@ def install_filter(program: bytes) -> Call:
     buffer = ctypes.create_string_buffer(program, len(program))
     fprog = _SockFprog(len(program) // 8, ctypes.addressof(buffer))
     call = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(fprog))
+    return call._replace(kept=(buffer, fprog))
+
+
+def install_told_filter(program: bytes) -> Call:
+    """The same, and give a descriptor that tells of refused calls (Linux 5.0).
+
+    EBUSY where this process is under a filter that has such a descriptor already, as in
+    some containers.
+    """
+    buffer = ctypes.create_string_buffer(program, len(program))
+    fprog = _SockFprog(len(program) // 8, ctypes.addressof(buffer))
+    how = (_SECCOMP_SET_MODE_FILTER, _SECCOMP_FILTER_FLAG_NEW_LISTENER, fprog)
+    call = _raw(_older("seccomp"), "seccomp", *how)
     return call._replace(kept=(buffer, fprog))

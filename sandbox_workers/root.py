@@ -54,10 +54,7 @@ def enter(plan: dict[str, Any]) -> None:
     if privileged:
         with _mapper(identity):
             libc.do(libc.unshare(libc.CLONE_NEWUSER | libc.CLONE_NEWNS))
-        os.setresgid(*[identity["inside_gid"]] * 3)
-        os.setresuid(*[identity["inside_uid"]] * 3)
-        # setresuid made the process undumpable, and its /proc files root's.
-        libc.do(libc.prctl(libc.PR_SET_DUMPABLE, 1))
+        change_user(identity)
     libc.do(
         libc.unshare(
             libc.CLONE_NEWIPC | libc.CLONE_NEWUTS | libc.CLONE_NEWCGROUP | libc.CLONE_NEWPID
@@ -84,6 +81,16 @@ def pivot() -> None:
     os.chdir("/")
     flags = libc.MS_REMOUNT | libc.MS_BIND | libc.MS_RDONLY | libc.MS_NOSUID | libc.MS_NODEV
     libc.do(libc.mount("none", "/", "", flags))
+
+
+def change_user(identity: dict[str, int]) -> None:
+    """Become the user of the cells, where that is another."""
+    if os.getuid() == identity["inside_uid"]:
+        return
+    os.setresgid(*[identity["inside_gid"]] * 3)
+    os.setresuid(*[identity["inside_uid"]] * 3)
+    # setresuid made the process undumpable, and its /proc files root's.
+    libc.do(libc.prctl(libc.PR_SET_DUMPABLE, 1))
 
 
 def _stage() -> str:

@@ -4,18 +4,20 @@ Everything here until the jail is shut is ours; from the tool's import on, the p
 belongs to the tool, and nothing it writes is more than a claim. Frames it sends:
 
     {"type": "ready"}                                      the jail is shut
-    {"type": "failed", "stage", "message"}                 it could not be shut (before ready)
+    {"type": "failed", "stage", "message", "errno"}        it could not be shut (before ready)
     {"type": "reply", "value"}                             what the handler returned
     {"type": "error", "kind", "name", "message", "hint"}   what it raised
 
-A tool that answers by its exit code (shell, python) sends neither of the last two: the
-reply pipe is closed before it runs.
+A tool that answers by its exit code (shell, python) sends neither of the last two, but for an
+error that says which limit it met. The pipe does not survive an execve.
 """
 
 import binascii
+import errno
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 from sandbox_workers import handlers, libc, wire
@@ -25,6 +27,12 @@ from sandbox_workers.libc import Call
 _READY = wire.frame({"type": "ready"})
 _CHUNK = 65536
 _MESSAGE_CAP = 4000
+_LIMITS = {
+    errno.ENOSPC: "disk",
+    errno.EDQUOT: "disk",
+    errno.EFBIG: "disk",
+    errno.EMFILE: "open_files",
+}
 
 
 def prepare(plan: dict[str, Any]) -> None:
@@ -43,13 +51,17 @@ def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:
     """Go into the jail and run one call; never returns."""
     try:
         libc.do(*jail)
+        if plan["scratch"]:  # init went there
+            place = str(Path.cwd())
+            for name in ("HOME", "TMPDIR"):
+                os.environ.setdefault(name, place)
         os.chdir(plan["directory"])
         # Only behind the jail: it may name directories that tools can write to.
         sys.path[:] = plan["python_path"]
         # Without site the interpreter does not know of its virtual environment.
         sys.prefix = sys.exec_prefix = plan["python_prefix"]
     except OSError as error:
-        os.write(REPLY, wire.frame({"type": "failed", "stage": "worker", "message": str(error)}))
+        os.write(REPLY, failed("worker", error))
         os._exit(1)
     os.write(REPLY, _READY)
     call = _read_call()
@@ -62,6 +74,12 @@ def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:
     except OSError:  # the tool closed the pipe that answers are sent on
         code = 1
     os._exit(code)
+
+
+def failed(stage: str, error: OSError) -> bytes:
+    """The frame that says why a cell could not be set up."""
+    number = error.errno or 0
+    return wire.frame({"type": "failed", "stage": stage, "message": str(error), "errno": number})
 
 
 def _text_stream(fd: int) -> io.TextIOWrapper:
@@ -106,12 +124,14 @@ def _read_call() -> dict[str, Any] | None:
 
 
 def _answer_by_exit(call: dict[str, Any]) -> int:
-    os.close(REPLY)
+    code = 0
     try:
         handlers.run(call)
     except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
-        return handlers.finish(handlers.exit_code(error))
-    return handlers.finish(0)
+        code = handlers.exit_code(error)
+        if kind := _limit(error):
+            _write_all(REPLY, _error(kind, error))
+    return handlers.finish(code)
 
 
 def _answer(call: dict[str, Any]) -> int:
@@ -125,14 +145,12 @@ def _answer(call: dict[str, Any]) -> int:
         message = _error("bad_reply", error)
     except handlers.HandlerError as error:
         message = _error("tool_error", error, error.hint)
-    except MemoryError as error:
-        message = _error("memory", error)
     except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
         # By a mark, not by class: tools raise toolcell's, the built-in ones their own.
         hint = _hint(error)
         if hint is None:
             handlers.print_traceback(error)
-            message = _error("exception", error)
+            message = _error(_limit(error) or "exception", error)
         else:
             message = _error("tool_error", error, hint)
     code = handlers.finish(code)
@@ -150,6 +168,13 @@ def _error(kind: str, error: BaseException, hint: str = "") -> bytes:
             "hint": _words(hint),
         }
     )
+
+
+def _limit(error: BaseException) -> str | None:
+    """Which limit an exception tells of, if it is one of the system's own words for that."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    return _LIMITS.get(error.errno or 0) if isinstance(error, OSError) else None
 
 
 def _hint(error: BaseException) -> str | None:

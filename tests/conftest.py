@@ -155,7 +155,10 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Guarantee], None]:
 
     def lose(guarantee: Guarantee) -> None:
         real = capabilities()
-        enforced = {key: how for key, how in real.enforced.items() if key != guarantee}
+        enforced = {
+            rung: {key: how for key, how in walls.items() if key != guarantee}
+            for rung, walls in real.enforced.items()
+        }
         less = dataclasses.replace(real, enforced=enforced)
         monkeypatch.setattr("toolcell.runtime.capabilities", lambda: less)
 

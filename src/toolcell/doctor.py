@@ -12,6 +12,7 @@ from typing import Any, Literal
 import psutil
 
 from toolcell.cells.attestation import probe_definition, probe_targets
+from toolcell.cells.capabilities import rungs
 from toolcell.controller import ToolController
 from toolcell.errors import CellRefused
 from toolcell.model import (
@@ -84,7 +85,7 @@ async def examine(policy: ToolPolicy) -> list[Finding]:
         workspace = stack.enter_context(tempfile.TemporaryDirectory())
         controller = await stack.enter_async_context(_controller(settings, workspace))
         try:
-            given = controller.runtime.plan(settings, _LIMITS).environment
+            given = controller.runtime.plan(settings, _LIMITS, rungs(settings)[-1]).environment
         except CellRefused:
             given = {}  # the first call says why there will be no cell
         with probe_targets(given) as targets:

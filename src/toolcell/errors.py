@@ -5,6 +5,8 @@ Nothing that a model, a tool or a cell does raises one of these; that comes back
 lets it pass to a caller.
 """
 
+import errno
+
 
 class ToolcellError(Exception):
     """Base of every error that toolcell raises on purpose."""
@@ -45,3 +47,11 @@ class CellRefused(ToolcellError):  # noqa: N818  # a refusal, which becomes a re
         super().__init__(f"{cause}; {remedy}" if remedy else cause)
         self.cause = cause
         self.remedy = remedy
+
+
+class WallsNotBuilt(CellRefused):
+    """A system call that builds a wall failed; `errno` says how."""
+
+    def __init__(self, cause: str, number: int | None) -> None:
+        super().__init__(cause)
+        self.errno = number or errno.EIO

@@ -12,13 +12,18 @@ from pathlib import Path
 
 from sandbox_workers import wire
 from toolcell.arguments import InvalidArguments, check_schema, validate
-from toolcell.cells.capabilities import capabilities, explain
+from toolcell.cells.capabilities import capabilities, explain, rungs
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
-from toolcell.cells.process import LauncherFailed
 from toolcell.cells.supervisor import Supervisor
 from toolcell.cells.workspace import resolve_workspace
-from toolcell.errors import CellRefused, RegistrationError, ToolcellError, WorkspaceError
+from toolcell.errors import (
+    CellRefused,
+    RegistrationError,
+    ToolcellError,
+    WallsNotBuilt,
+    WorkspaceError,
+)
 from toolcell.grants import Cancellation, Grant, RunOptions
 from toolcell.inline import run_inline
 from toolcell.model import (
@@ -30,6 +35,7 @@ from toolcell.model import (
     Plan,
     PreparedToolCall,
     Report,
+    Rung,
     ToolCall,
     ToolResult,
     canonical_json,
@@ -217,8 +223,8 @@ class ToolRuntime:
         required = Enforcement(required=grant.settings.require)
         try:
             cell, plan = await self._pool(grant.settings, grant.limits).take()
-        except LauncherFailed as error:
-            refusal = explain(error.cause, error.errno)
+        except WallsNotBuilt as error:
+            refusal = explain(error)
             return Report(setup=refusal.cause, remedy=refusal.remedy), required
         except CellRefused as error:
             return Report(setup=error.cause, remedy=error.remedy), required
@@ -244,15 +250,22 @@ class ToolRuntime:
             self.registry.revision,  # a new tool's code has to be lent
             sorted(self._protected),
         ]
-        return self._pools.get(canonical_json(made_of), partial(self.plan, settings, limits))
+        make_plan = partial(self.plan, settings, limits)
+        return self._pools.get(canonical_json(made_of), make_plan, rungs(settings))
 
-    def plan(self, settings: CellSettings, limits: Limits) -> Plan:
+    def plan(self, settings: CellSettings, limits: Limits, rung: Rung) -> Plan:
         """Compute the plan of a cell; raises CellRefused or WorkspaceError."""
         # What a tool's neighbours were when it was registered; some may be gone by now.
         neighbours = {path for tool in self.registry for path in tool.handler.code}
         code = {path for path in neighbours if Path(path).exists()}
         return make_plan(
-            settings, limits, self._workspace, capabilities(), sorted(code), self._protected
+            settings,
+            limits,
+            self._workspace,
+            capabilities(),
+            sorted(code),
+            self._protected,
+            rung=rung,
         )
 
 

@@ -22,7 +22,7 @@ REQUEST = (
     b'"answers":"value","stdin":null}'
 )
 READY = b'\x00\x00\x00\x10{"type":"ready"}'
-FAILED = b'\x00\x00\x00\x3b{"type":"failed","stage":"worker","message":"mount: EPERM"}'
+FAILED = b'\x00\x00\x00\x45{"type":"failed","stage":"worker","message":"mount: EPERM","errno":1}'
 REPLY = b'\x00\x00\x00\x2c{"type":"reply","value":{"\xc3\xa9":[1,2.5,null]}}'
 ERROR = (
     b'\x00\x00\x00\x51{"type":"error","kind":"exception","name":"ValueError",'
@@ -31,7 +31,7 @@ ERROR = (
 
 GOLDEN = {
     READY: {"type": "ready"},
-    FAILED: {"type": "failed", "stage": "worker", "message": "mount: EPERM"},
+    FAILED: {"type": "failed", "stage": "worker", "message": "mount: EPERM", "errno": 1},
     REPLY: {"type": "reply", "value": {"é": [1, 2.5, None]}},
     ERROR: {
         "type": "error",

@@ -13,7 +13,7 @@ import pytest
 
 from sandbox_workers import libc
 from toolcell.cells import landlock
-from toolcell.cells.landlock import ruleset
+from toolcell.cells.landlock import second_wall
 from toolcell.model import Ruleset
 
 _FILE_RIGHTS = [right for right in landlockpy.AccessFS if right <= landlockpy.AccessFS.IOCTL_DEV]
@@ -36,7 +36,7 @@ abis = pytest.mark.parametrize("abi", range(1, 8))
 
 
 def _rules(abi: int, **options: Any) -> Ruleset:
-    found = ruleset(abi, _WRITABLE, **({"open_network": False} | options))
+    found = second_wall(abi, _WRITABLE, **({"open_network": False} | options))
     assert found is not None
     return found
 
@@ -54,7 +54,7 @@ def test_the_scopes_have_the_oracles_numbers() -> None:
 
 @pytest.mark.parametrize("abi", [0, -1])
 def test_a_kernel_without_landlock_gets_no_ruleset(abi: int) -> None:
-    assert ruleset(abi, _WRITABLE, open_network=False) is None
+    assert second_wall(abi, _WRITABLE, open_network=False) is None
 
 
 @abis
@@ -105,7 +105,7 @@ def test_writing_is_granted_below_the_writable_places_and_proc_and_dev_only(abi:
         if path not in _WRITABLE:
             allowed = landlock.WRITE_FILE | landlock.TRUNCATE
             assert rights & _CHANGES & ~allowed == 0, path
-    assert {path for path, _ in ruleset(abi, (), open_network=False).rules} == {  # type: ignore[union-attr]
+    assert {path for path, _ in second_wall(abi, (), open_network=False).rules} == {  # type: ignore[union-attr]
         "/",
         "/proc",
         "/dev",
@@ -208,7 +208,7 @@ def _tree(base: Path) -> Path:
 
 def _act(base: Path, how: str, abi: int, name: str) -> dict[str, int]:
     place = _tree(base) / "place"
-    rules = ruleset(abi, (str(place),), open_network=False)
+    rules = second_wall(abi, (str(place),), open_network=False)
     assert rules is not None
     request = {"rules": rules.model_dump(), "how": how, "base": str(base), "name": name}
     done = subprocess.run(

@@ -38,4 +38,4 @@ def make_plan(workspace):
     """Plan with one file of the workspace protected."""
     policy = workspace / "policy.toml"
     policy.touch()
-    return lambda: plan(workspace, protected=[str(policy)])
+    return lambda rung: plan(workspace, protected=[str(policy)], rung=rung)

@@ -4,6 +4,8 @@ import asyncio
 
 from toolcell.errors import CellRefused
 
+RUNGS = ("full",)
+
 
 class FakeCell:
     def __init__(self, launcher):

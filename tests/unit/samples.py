@@ -24,7 +24,8 @@ from toolcell.model import (
 from toolcell.registry import define
 
 ASK = PolicyDecision(action="ask", rule_id="ask:greet", reason="a person decides")
-HERE = Capabilities((6, 1), 7, dict.fromkeys(Guarantee, "a wall"))
+_ALL = dict.fromkeys(Guarantee, "a wall")
+HERE = Capabilities(7, {"full": _ALL, "landlock": _ALL, "none": {}}, {})
 
 
 @tool

@@ -5,9 +5,15 @@ import errno
 import pytest
 
 from toolcell.cells import capabilities as module
-from toolcell.cells.capabilities import capabilities, explain, kernel_version
-from toolcell.errors import CellRefused
-from toolcell.model import Guarantee
+from toolcell.cells.capabilities import (
+    capabilities,
+    explain,
+    kernel_version,
+    may_step_down,
+    rungs,
+)
+from toolcell.errors import CellRefused, WallsNotBuilt
+from toolcell.model import CellSettings, Guarantee
 
 
 @pytest.fixture
@@ -52,10 +58,51 @@ def test_a_machine_that_cannot_make_cells_is_told_what_to_do(monkeypatch, target
 @pytest.mark.parametrize(("release", "counted"), [("5.13.0", False), ("5.14.0", True)])
 def test_processes_are_enforced_where_the_kernel_counts_them(monkeypatch, release, counted):
     monkeypatch.setattr("platform.release", lambda: release)
-    enforced = capabilities().enforced
+    enforced = capabilities().enforced["full"]
     assert (Guarantee.PROCESSES in enforced) is counted
     assert {Guarantee.FILESYSTEM, Guarantee.NETWORK, Guarantee.PROCESS_TREE} <= set(enforced)
     assert all(enforced.values())
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(("abi", "tree"), [(1, False), (5, False), (6, True), (7, True)])
+def test_without_namespaces_a_tree_is_kept_only_where_landlock_keeps_its_signals(
+    monkeypatch, abi, tree
+):
+    monkeypatch.setattr(module.libc, "landlock_abi", lambda: abi)
+    enforced = capabilities().enforced["landlock"]
+    assert (Guarantee.PROCESS_TREE in enforced) is tree
+    assert {Guarantee.FILESYSTEM, Guarantee.NETWORK, Guarantee.SYSCALLS} <= set(enforced)
+    assert not {Guarantee.DISK, Guarantee.PROCESSES} & set(enforced), "not counted by a kernel"
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_kernel_without_landlock_has_no_cells_without_namespaces(monkeypatch):
+    monkeypatch.setattr(module.libc, "landlock_abi", lambda: 0)
+    here = capabilities()
+    assert "landlock" not in here.enforced
+    assert "lsm=" in here.missing["landlock"].remedy
+
+
+def test_a_policy_names_a_rung_or_takes_the_strongest_and_never_none():
+    assert rungs(CellSettings()) == ("full", "landlock")
+    for one in ("full", "landlock", "none"):
+        assert rungs(CellSettings(isolation=one)) == (one,)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "steps"),
+    [
+        (WallsNotBuilt("unshare failed", errno.EPERM), True),
+        (WallsNotBuilt("mount proc failed", errno.EACCES), True),
+        (WallsNotBuilt("unshare failed", errno.ENOSPC), True),
+        (WallsNotBuilt("too many open files", errno.EMFILE), False),
+        (WallsNotBuilt("no memory", errno.ENOMEM), False),
+        (CellRefused("the walls do not hold on this machine"), False),
+    ],
+)
+def test_only_walls_that_a_machine_does_not_allow_are_done_without(refusal, steps):
+    assert may_step_down(refusal) is steps
 
 
 @pytest.mark.parametrize(
@@ -68,7 +115,7 @@ def test_processes_are_enforced_where_the_kernel_counts_them(monkeypatch, releas
     ],
 )
 def test_a_failed_start_keeps_the_systems_words_and_adds_a_remedy(message, number, remedy):
-    refusal = explain(message, number)
+    refusal = explain(WallsNotBuilt(message, number))
     assert message in refusal.cause
     assert remedy in refusal.remedy
 
@@ -94,4 +141,4 @@ def test_user_namespaces_that_are_switched_off_are_told_with_their_switch(
         if name == switch:
             path.write_text(f"{value}\n")
         monkeypatch.setattr(module, name, path)
-    assert remedy in explain(message, number).remedy
+    assert remedy in explain(WallsNotBuilt(message, number)).remedy

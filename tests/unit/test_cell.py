@@ -12,7 +12,7 @@ from toolcell.errors import CellRefused
 
 from .peers import READY, Peer, descriptors
 
-FAILED = {"type": "failed", "stage": "worker", "message": "setrlimit failed"}
+FAILED = {"type": "failed", "stage": "worker", "message": "setrlimit failed", "errno": 22}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from toolcell.registry import define
 from .samples import greet, inline, prepared
 
 READY = {"type": "ready"}
-FAILED = {"type": "failed", "stage": "jail", "message": "no"}
+FAILED = {"type": "failed", "stage": "jail", "message": "no", "errno": 1}
 REPLY = {"type": "reply", "value": [1]}
 ERROR = {"type": "error", "kind": "exception", "name": "N", "message": "m", "hint": ""}
 FRAMES = {"ready": READY, "failed": FAILED, "reply": REPLY, "error": ERROR}

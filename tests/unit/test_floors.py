@@ -18,8 +18,9 @@ ROOMS = {
     1: ["errors", "declare", "model"],
     2: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
-        *["inline", "cells.cgroup", "cells.capabilities", "cells.syscalls", "cells.seccomp"],
-        *["cells.landlock", "cells.capture", "cells.conversation", "cells.cell", "cells.process"],
+        *["inline", "cells.cgroup", "cells.syscalls", "cells.seccomp", "cells.refusals"],
+        *["cells.landlock", "cells.capabilities", "cells.capture", "cells.conversation"],
+        *["cells.tree", "cells.cell", "cells.process"],
     ],
     3: [
         "cells.lending",

@@ -11,7 +11,19 @@ from sandbox_workers.libc import Call, SystemCallError
 from toolcell.model import Limits
 
 RULES = {"files": 1, "tcp": 0, "scopes": 0, "rules": [("/usr", 1), ("/tmp", 1)]}
-PLAN = {"limits": Limits().in_the_cell(), "landlock": RULES, "seccomp": "06000000" + "0000ff7f"}
+_ALLOW = "06000000" + "0000ff7f"
+PLAN = {
+    "rung": "full",
+    "limits": Limits().in_the_cell(),
+    "landlock": RULES,
+    "seccomp": _ALLOW,
+    "seccomp_silent": _ALLOW,
+}
+
+
+def jailed(told=True, **changes):
+    """The names of the steps of a jail."""
+    return [step.name for step in jail.prepare(PLAN | changes, 20, 21, 22, 23, told=told)]
 
 
 def call(result, name="call", number=0, path=None, made=None):
@@ -75,35 +87,53 @@ def test_writing_less_than_everything_is_a_failure():
 
 
 def test_the_jail_begins_with_descriptors_and_ends_with_the_filter():
-    names = [step.name for step in jail.prepare(PLAN, 20, 21, 22, 23)]
     filter_name = f"prctl {libc.PR_SET_SECCOMP}"
+    names = jailed(told=False)
     assert names[:5] == ["dup3", "dup3", "dup3", "dup3", "close_range"]
-    assert names[-1] == filter_name
+    assert names[-2:] == [filter_name, "close"]
     assert names.count(filter_name) == 1
 
 
-def test_the_steps_of_the_jail_come_in_the_order_that_they_need():
-    names = [step.name for step in jail.prepare(PLAN, 20, 21, 22, 23)]
+def test_the_descriptor_that_tells_is_given_away_and_closed_before_a_tool_runs():
+    steps = jail.prepare(PLAN, 20, 21, 22, 23, told=True)
+    assert [step.name for step in steps[-4:]] == ["seccomp", "sendmsg", "close", "close"]
+    teller = steps[-4].expected
+    assert {step.arguments[0] for step in steps[-2:]} == {teller, steps[-3].arguments[0]}
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_steps_of_the_jail_come_in_the_order_that_they_need(told):
+    names = jailed(told)
     no_new_privileges = names.index(f"prctl {libc.PR_SET_NO_NEW_PRIVS}")
     assert names.index("close_range") < names.index("unshare"), "nothing inherited is open"
     assert names.index("unshare") < names.index("setrlimit"), "processes count per namespace"
     assert no_new_privileges < names.index("capset"), "rights go for good"
     assert no_new_privileges < names.index("landlock_restrict_self")
-    assert names.index("capset") > max(
-        place for place, name in enumerate(names) if name == f"prctl {libc.PR_CAPBSET_DROP}"
-    ), "the bounding set needs a right to be emptied"
 
 
 def test_a_kernel_without_landlock_leaves_out_that_step_only():
-    with_it = [step.name for step in jail.prepare(PLAN, 20, 21, 22, 23)]
-    without = [step.name for step in jail.prepare(PLAN | {"landlock": None}, 20, 21, 22, 23)]
+    with_it, without = jailed(), jailed(landlock=None)
     first = with_it.index("landlock_create_ruleset")
     last = with_it.index("landlock_restrict_self") + 1
     assert without == with_it[:first] + with_it[last + 1 :]
 
 
+def test_without_namespaces_the_steps_that_need_one_are_left_out_and_the_walls_are_not():
+    names = jailed(rung="landlock")
+    assert "unshare" not in names
+    assert {"landlock_restrict_self", "seccomp", "capset", "setrlimit"} <= set(names)
+    assert f"prctl {libc.PR_SET_NO_NEW_PRIVS}" in names
+    assert f"prctl {libc.PR_SET_PDEATHSIG}" in names
+
+
+def test_without_walls_only_descriptors_and_limits_are_left():
+    bare = {"rung": "none", "landlock": None, "seccomp": None, "seccomp_silent": None}
+    kinds = {"dup3", "close_range", "close", "sigprocmask", "setsid", "setrlimit"}
+    assert set(jailed(told=False, **bare)) == kinds | {f"prctl {libc.PR_SET_PDEATHSIG}"}
+
+
 def test_the_worker_finds_its_pipes_where_it_looks_for_them():
-    placed = [step.arguments for step in jail.place_descriptors(20, 21, 22, 23)[:4]]
+    placed = [step.arguments for step in jail.place_descriptors(20, 21, 22, 23, told=True)[:4]]
     inherited, closed_on_exec = 0, os.O_CLOEXEC
     assert placed == [
         (22, 1, inherited),

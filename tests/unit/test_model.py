@@ -61,7 +61,8 @@ def test_every_category_has_the_status_that_the_design_gives_it():
         "approval_spent approval_mismatch overloaded"
     )
     failed = (
-        "tool_error exception exit_code signal memory cpu processes disk output_limit "
+        "tool_error exception exit_code signal memory cpu processes disk open_files "
+        "output_limit "
         "sandbox_violation bad_reply worker_lost cell_setup"
     )
     expected = {Category(name): Status.REJECTED for name in rejected.split()}

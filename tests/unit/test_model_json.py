@@ -107,6 +107,7 @@ EXAMPLES: list[BaseModel] = [
     Mount(source="/a", target="/b"),
     Ruleset(files=1, tcp=0, scopes=0, rules=(("/", 1),)),
     Plan(
+        rung="full",
         identity=IDENTITY,
         mounts=(Mount(source="/a", target="/b"),),
         files={},
@@ -118,6 +119,8 @@ EXAMPLES: list[BaseModel] = [
         python_prefix="/usr",
         hidden=("/venv/pip.conf",),
         seccomp="06000000",
+        seccomp_silent="06000000",
+        scratch=None,
         landlock=Ruleset(files=1, tcp=0, scopes=0, rules=(("/", 1),)),
         limits=Limits(),
         enforcement=Enforcement(),

@@ -67,6 +67,30 @@ VERDICTS = [
     ({"killed": "cancel"}, BY_VALUE, Category.CANCELLED),
     ({"killed": "output"}, BY_VALUE, Category.OUTPUT_LIMIT),
     ({"killed": "memory"}, BY_VALUE, Category.MEMORY),
+    ({"killed": "cpu"}, BY_VALUE, Category.CPU),
+    ({"killed": "processes"}, BY_VALUE, Category.PROCESSES),
+    ({"exit": 1, "reply": error("open_files")}, BY_EXIT, Category.OPEN_FILES),
+    ({"exit": 0, "reply": error("disk")}, BY_VALUE, Category.DISK),
+    # What kept a call from succeeding, where it then ended by itself.
+    ({"exit": 1, "refused": ("mount",)}, BY_EXIT, Category.SANDBOX_VIOLATION),
+    ({"exit": -31}, BY_EXIT, Category.SANDBOX_VIOLATION),
+    ({"exit": 0, "refused": ("mount",)}, BY_EXIT, None),
+    (
+        {"exit": 0, "refused": ("mount",), "reply": error("exception")},
+        BY_VALUE,
+        Category.SANDBOX_VIOLATION,
+    ),
+    (
+        {"exit": 0, "refused": ("mount",), "reply": error("tool_error")},
+        BY_VALUE,
+        Category.TOOL_ERROR,
+    ),
+    ({"exit": 1, "at_process_limit": True, "refused": ("mount",)}, BY_EXIT, Category.PROCESSES),
+    ({"exit": 0, "at_process_limit": True}, BY_EXIT, None),
+    ({"exit": 1, "scratch_full": True}, BY_EXIT, Category.DISK),
+    ({"exit": 0, "scratch_full": True}, BY_EXIT, None),
+    ({"exit": 152, "usage": Usage(cpu_seconds=60, peak_memory=1)}, BY_EXIT, Category.CPU),
+    ({"exit": 137, "usage": Usage(cpu_seconds=1, peak_memory=1)}, BY_EXIT, Category.EXIT_CODE),
     # What we did comes before what the worker says of itself.
     ({"killed": "wall", "exit": 0, "reply": VALUE}, BY_VALUE, Category.WALL),
     ({"killed": "output", "exit": -9}, BY_EXIT, Category.OUTPUT_LIMIT),
@@ -87,15 +111,14 @@ def test_evidence_has_one_category_and_the_category_its_status(report, definitio
 
 def test_every_category_that_a_report_can_show_is_in_the_table():
     elsewhere = {category for category in Category if STATUS_OF[category] is Status.REJECTED}
-    later = {Category.PROCESSES, Category.SANDBOX_VIOLATION}
-    assert {row[2] for row in VERDICTS} == set(Category) - elsewhere - later | {None}
+    assert {row[2] for row in VERDICTS} == set(Category) - elsewhere | {None}
 
 
 @pytest.mark.parametrize("category", [c for c in Category if STATUS_OF[c] is Status.REJECTED])
 def test_a_refusal_says_that_nothing_ran(category):
     made = refused(Origin(CALL), ErrorInfo(category=category, message="m"))
     assert (made.status, made.success, made.source) == (Status.REJECTED, False, "controller")
-    assert (made.enforcement.rung, made.return_code, made.metadata.attempts) == ("none", None, 0)
+    assert (made.enforcement.rung, made.return_code, made.metadata.attempts) == (None, None, 0)
 
 
 def test_a_signal_is_named_and_leaves_no_return_code():

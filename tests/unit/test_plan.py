@@ -40,17 +40,17 @@ def test_no_link_of_a_plan_stands_where_a_mount_does(home):
 
 
 def test_a_required_guarantee_that_is_missing_is_refused_with_cause_and_remedy(workspace):
-    weak = Capabilities((6, 1), 0, {Guarantee.FILESYSTEM: "a wall"})
+    weak = Capabilities(0, {"full": {Guarantee.FILESYSTEM: "a wall"}}, {})
     with pytest.raises(CellRefused) as caught:
         plan(workspace, CellSettings(require=("filesystem", "syscalls", "cpu")), weak)
-    assert "requires syscalls, cpu, which cannot be enforced" in caught.value.cause
+    assert "requires syscalls, cpu, which the full rung cannot enforce here" in caught.value.cause
     assert "toolcell doctor" in caught.value.remedy
 
 
 def test_required_and_enforced_are_two_recorded_values(workspace):
     made = plan(workspace, CellSettings(require=("filesystem",))).enforcement
     assert (made.rung, made.required) == ("full", (Guarantee.FILESYSTEM,))
-    assert made.enforced == HERE.enforced
+    assert made.enforced == HERE.enforced["full"]
 
 
 def test_network_host_is_not_claimed_as_a_wall(workspace):

@@ -7,8 +7,8 @@ import gc
 import pytest
 
 from toolcell.cells import process
-from toolcell.cells.process import Launcher, LauncherFailed
-from toolcell.errors import CellRefused
+from toolcell.cells.process import Launcher
+from toolcell.errors import CellRefused, WallsNotBuilt
 
 from .peers import READY, LauncherPeer, Peer, descriptors
 from .samples import plan
@@ -72,7 +72,7 @@ async def test_too_few_descriptors_are_closed_and_told_as_too_many_open_files(pa
     *sent, kept = cell_peer.theirs
     before = descriptors()
     peer.hand_over(number, sent)
-    with pytest.raises(LauncherFailed, match="too many open files") as caught:
+    with pytest.raises(WallsNotBuilt, match="too many open files") as caught:
         await making
     assert caught.value.errno == errno.EMFILE
     assert descriptors() == before - len(sent)
@@ -85,7 +85,7 @@ async def test_a_request_that_failed_carries_the_systems_errno(pair):
     making, number = await asked(launcher, peer)
     failed = {"stage": "the fork", "message": "fork failed", "errno": errno.EAGAIN}
     peer.control.send(process.wire.encode({"cell": number, "failed": failed}))
-    with pytest.raises(LauncherFailed, match="fork failed") as caught:
+    with pytest.raises(WallsNotBuilt, match="fork failed") as caught:
         await making
     assert caught.value.errno == errno.EAGAIN
     assert launcher.alive
@@ -157,7 +157,7 @@ async def test_a_launcher_that_ends_at_its_start_is_told_with_its_last_words(lau
 
 async def test_a_start_that_fails_inside_carries_the_systems_errno(launch):
     failed = {"stage": "the keeper", "message": "unshare failed", "errno": errno.EPERM}
-    with pytest.raises(LauncherFailed, match="unshare failed") as caught:
+    with pytest.raises(WallsNotBuilt, match="unshare failed") as caught:
         await launch(LauncherPeer({"failed": failed}))
     assert caught.value.errno == errno.EPERM
 

@@ -3,69 +3,21 @@
 import asyncio
 import errno
 import os
-import subprocess
-import sys
 
-import psutil
 import pytest
 
 from sandbox_workers import wire
 from toolcell.cells import supervisor
-from toolcell.cells.supervisor import Supervisor, uses_more_than
-from toolcell.model import Limits
+from toolcell.cells.cell import END
+from toolcell.cells.supervisor import Supervisor
+from toolcell.cells.tree import Look
+from toolcell.model import Limits, Usage
 from toolcell.registry import define
 
 from .peers import READY, Peer, descriptors
 from .samples import greet, prepared
 
-MIB = 1024**2
-_HOLDS = "block = bytearray(b'x') * ({0} << 20); print(flush=True); input()"
-_PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_HOLDS!r}.format(64)])"
 REPLY = {"type": "reply", "value": "hello"}
-
-
-@pytest.fixture
-def tree():
-    """A process whose one child holds 64 MiB, and holds them already."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", _PARENT], **pipes) as process:
-        process.stdout.readline()
-        yield process
-        process.stdin.close()
-
-
-def test_the_memory_of_descendants_counts_and_inits_own_does_not(tree):
-    assert uses_more_than(64 * MIB, tree.pid)
-    assert not uses_more_than(256 * MIB, tree.pid)
-    (child,) = psutil.Process(tree.pid).children()
-    assert not uses_more_than(0, child.pid), "it has no descendants"
-
-
-def test_shared_pages_count_once(tree, monkeypatch):
-    monkeypatch.setattr(supervisor, "_resident", lambda process: 512 * MIB)
-    assert not uses_more_than(256 * MIB, tree.pid)
-    monkeypatch.setattr(supervisor, "_proportional", lambda process: 512 * MIB)
-    assert uses_more_than(256 * MIB, tree.pid), "the control"
-
-
-def test_a_program_that_hides_its_memory_counts_with_its_resident_size(tree, monkeypatch):
-    def hidden(process):
-        raise psutil.AccessDenied(process.pid)
-
-    monkeypatch.setattr(psutil.Process, "memory_full_info", hidden)
-    assert uses_more_than(64 * MIB, tree.pid)
-
-
-def test_a_tree_that_is_gone_uses_nothing():
-    assert not uses_more_than(0, 2**31 - 1)
-
-
-def test_a_process_that_ends_while_it_is_measured_uses_nothing(tree, monkeypatch):
-    def gone(process):
-        raise psutil.NoSuchProcess(process.pid)
-
-    monkeypatch.setattr(psutil.Process, "memory_info", gone)
-    assert not uses_more_than(0, tree.pid)
 
 
 def test_what_is_in_a_pipe_now_is_counted_without_reading_it():
@@ -109,12 +61,13 @@ async def test_the_evidence_of_a_call_is_what_came_through_its_pipes(peer):
     os.write(peer.stdout, b"out")
     os.write(peer.stderr, b"err")
     peer.send(REPLY)
-    os.write(peer.status, b"0 1500000 4096\n")
+    os.write(peer.status, b'0 1500000 4096 3 0 0 [{"number":999,"arguments":[0],"count":2}]')
     peer.process.communicate()
     report = await call
     assert (report.exit, report.killed, report.reply) == (0, None, REPLY)
     assert (report.stdout.head, report.stderr.head) == (b"out", b"err")
-    assert (report.usage.cpu_seconds, report.usage.peak_memory) == (1.5, 4096)
+    assert report.usage == Usage(cpu_seconds=1.5, peak_memory=4096, processes=3)
+    assert report.refused == ("system call 999",)
     assert report.gone
     assert descriptors() == before - 7, "six ends, and the pipe that ended the process"
 
@@ -143,7 +96,7 @@ async def test_a_tap_that_fails_is_raised_when_the_cell_is_gone(peer):
     os.write(peer.stderr, b"x")
     with pytest.raises(KeyError, match="stderr"):
         await call
-    assert peer.process.wait() == -9
+    assert peer.process.wait() == -END, "asked to end, and to tell"
     assert len(peer.closed) == 1
 
 
@@ -159,15 +112,71 @@ async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_aga
 ):
     measured = []
 
-    def measure(limit, pid):
+    def measure(pid):
         measured.append(pid)
         if len(measured) == 1:
             raise OSError(errno.EMFILE, "Too many open files")
         peer.process.kill()
-        return False
+        return Look(tasks=1, seconds=0.0)
 
     monkeypatch.setattr(supervisor, "_WATCH_SECONDS", 0.01)
-    monkeypatch.setattr(supervisor, "uses_more_than", measure)
+    monkeypatch.setattr(supervisor, "look", measure)
+    monkeypatch.setattr(supervisor, "uses_more_than", lambda *_, **__: False)
     _, call = await running(peer)
     report = await call
     assert report.killed is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "sweeps", "killed"),
+    [
+        (Look(tasks=5, seconds=0.0), True, "processes"),
+        (Look(tasks=5, seconds=0.0), False, None),
+        (Look(tasks=1, seconds=3.5), False, "cpu"),
+        (Look(tasks=1, seconds=2.5), False, None),
+    ],
+    ids=str,
+)
+async def test_what_no_kernel_counts_is_looked_for(peer, monkeypatch, seen, sweeps, killed):
+    looks = []
+
+    def watch(pid):
+        looks.append(pid)
+        if len(looks) == 3:
+            peer.process.kill()
+        return seen
+
+    monkeypatch.setattr(supervisor, "_WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(supervisor, "look", watch)
+    monkeypatch.setattr(supervisor, "uses_more_than", lambda *_, **__: False)
+    made, call = await running(peer, Limits(processes=4, cpu=2))
+    made._cell.sweeps = sweeps
+    report = await call
+    assert report.killed == killed
+
+
+@pytest.mark.parametrize(
+    ("line", "seen", "met"),
+    [
+        (b"1 0 0 9 4 0 []", 0, True),
+        (b"1 0 0 9 3 0 []", 0, False),
+        (b"1 0 0 9 0 0 []", 4, True),
+        (b"1 0 0 3 0 0 []", 4, False),
+        (b"1 0 0 -1 0 0 []", 4, True),
+    ],
+)
+async def test_the_process_limit_was_met_where_as_many_were_seen(peer, line, seen, met):
+    made, call = await running(peer, Limits(processes=4))
+    made._most_tasks = seen
+    os.write(peer.status, line)
+    peer.process.communicate()
+    assert (await call).at_process_limit is met
+
+
+async def test_a_cell_that_sweeps_and_tells_nothing_of_it_is_lost(peer):
+    made, call = await running(peer)
+    made._cell.sweeps = True
+    peer.process.kill()
+    report = await call
+    assert not report.gone
+    assert peer.closed[0].lost

@@ -1,8 +1,14 @@
 """Capabilities: what this machine can give a cell, and what to do where it cannot.
 
-Whether the walls stand is found out by building them, when a plan's launcher starts.
-What is decided beforehand is only what no attempt could tell well (the system, its
-architecture), and afterwards what a failed attempt means.
+    full       namespaces: each cell has a root, a network, PIDs and IPC of its own
+    landlock   none of these, as in a plain container or where AppArmor restricts user
+               namespaces: Landlock and the system call filter are the walls, and init
+               sweeps what the call started
+    none       no walls, where a policy says so by name
+
+Whether the walls of a rung stand is found out by building them, when a plan's launcher
+starts. What is decided beforehand is only what no attempt could tell well (the system, its
+architecture, what a kernel's Landlock covers), and afterwards what a failed attempt means.
 """
 
 import errno
@@ -15,9 +21,10 @@ from functools import cache
 from pathlib import Path
 
 from sandbox_workers import libc
+from toolcell.cells import landlock
 from toolcell.cells.cgroup import Groups, find_groups
-from toolcell.errors import CellRefused
-from toolcell.model import Guarantee
+from toolcell.errors import CellRefused, WallsNotBuilt
+from toolcell.model import CellSettings, Guarantee, Rung
 
 ARCHITECTURES = ("x86_64", "aarch64")
 _OLDEST = (5, 12)  # mount_setattr(2)
@@ -27,14 +34,20 @@ _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 _USERNS_SWITCH = Path("/proc/sys/kernel/unprivileged_userns_clone")
 _USERNS_COUNT = Path("/proc/sys/user/max_user_namespaces")
 
+# What a failed attempt says where the machine does not allow the walls of a rung at all.
+_NOT_ALLOWED = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL, errno.ENOSPC)
+
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What the full rung enforces here, by guarantee and mechanism."""
+    """What each rung enforces here, by guarantee and mechanism; a rung not here cannot be had.
 
-    kernel: tuple[int, int]
+    `missing` says why not, by rung: cause and remedy.
+    """
+
     landlock_abi: int
-    enforced: dict[Guarantee, str]
+    enforced: dict[Rung, dict[Guarantee, str]]
+    missing: dict[Rung, CellRefused]
     groups: Groups | None = None
 
 
@@ -59,7 +72,23 @@ def capabilities() -> Capabilities:
         )
     abi = libc.landlock_abi()
     groups = find_groups()
-    return Capabilities(kernel, abi, _enforced(kernel, abi, groups), groups)
+    limits = _limits(groups)
+    enforced: dict[Rung, dict[Guarantee, str]] = {"full": _full(kernel, abi) | limits}
+    missing: dict[Rung, CellRefused] = {}
+    if abi:
+        enforced["landlock"] = _without_namespaces(abi) | limits
+    else:
+        missing["landlock"] = CellRefused(
+            "this kernel has no Landlock, or it is switched off",
+            'add "landlock" to the kernel\'s lsm= parameter, or allow user namespaces',
+        )
+    enforced["none"] = limits
+    return Capabilities(abi, enforced, missing, groups)
+
+
+def rungs(settings: CellSettings) -> tuple[Rung, ...]:
+    """The rungs that a policy accepts, the strongest first."""
+    return ("full", "landlock") if settings.isolation == "auto" else (settings.isolation,)
 
 
 def kernel_version(release: str) -> tuple[int, int]:
@@ -68,18 +97,12 @@ def kernel_version(release: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def _enforced(
-    kernel: tuple[int, int], landlock_abi: int, groups: Groups | None
-) -> dict[Guarantee, str]:
+def _full(kernel: tuple[int, int], landlock_abi: int) -> dict[Guarantee, str]:
     second = f", and Landlock (ABI {landlock_abi})" if landlock_abi else ""
     enforced = {
         Guarantee.FILESYSTEM: f"mount namespace with a private root{second}",
         Guarantee.NETWORK: "network namespace with its own loopback only",
         Guarantee.PROCESS_TREE: "PID namespace that ends with its init",
-        Guarantee.MEMORY: f"memory cgroup (version {groups.version}) around the tree"
-        if groups
-        else "RLIMIT_DATA on each process, the tree's own memory watched",
-        Guarantee.CPU: "RLIMIT_CPU on each process",
         Guarantee.DISK: "sized scratch file systems, RLIMIT_FSIZE",
         Guarantee.SYSCALLS: "seccomp filter, a list of what is allowed",
         Guarantee.SECRETS: "environment built from nothing, credentials not in the root",
@@ -89,9 +112,42 @@ def _enforced(
     return enforced
 
 
-def explain(message: str, number: int) -> CellRefused:
+def _without_namespaces(abi: int) -> dict[Guarantee, str]:
+    tcp = f" and Landlock (ABI {abi}) on TCP" if abi >= 4 else ""
+    enforced = {
+        Guarantee.FILESYSTEM: f"Landlock (ABI {abi}): what files hold; not their names and modes",
+        Guarantee.NETWORK: f"seccomp filter: no sockets{tcp}",
+        Guarantee.SYSCALLS: "seccomp filter, a list of what is allowed",
+        Guarantee.SECRETS: "environment built from nothing, Landlock on files and on /proc",
+    }
+    # Before, a tool could end the processes that are to end it.
+    if abi >= landlock.SCOPED:
+        enforced[Guarantee.PROCESS_TREE] = "subreaper that sweeps; Landlock keeps signals inside"
+    return enforced
+
+
+def _limits(groups: Groups | None) -> dict[Guarantee, str]:
+    return {
+        Guarantee.MEMORY: f"memory cgroup (version {groups.version}) around the tree"
+        if groups
+        else "RLIMIT_DATA on each process, the tree's own memory watched",
+        Guarantee.CPU: "RLIMIT_CPU on each process, the tree's own time watched",
+    }
+
+
+def may_step_down(refusal: CellRefused) -> bool:
+    """Whether a failed start means that this machine does not allow a rung's walls.
+
+    Then a policy that accepts it may have the next one. Anything else, such as too few
+    descriptors or a wall that did not hold, is told and not worked around.
+    """
+    return isinstance(refusal, WallsNotBuilt) and refusal.errno in _NOT_ALLOWED
+
+
+def explain(failure: WallsNotBuilt) -> CellRefused:
     """Say what a failed start means: the system's words as the cause, and a remedy."""
-    return CellRefused(f"the cell's walls could not be built: {message}", _remedy(message, number))
+    cause = f"the cell's walls could not be built: {failure.cause}"
+    return CellRefused(cause, _remedy(failure.cause, failure.errno))
 
 
 def _remedy(message: str, number: int) -> str:

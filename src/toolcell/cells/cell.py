@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from toolcell.cells.cgroup import Group
 from toolcell.cells.conversation import Conversation, State
-from toolcell.errors import CellRefused
+from toolcell.cells.tree import children
+from toolcell.errors import CellRefused, WallsNotBuilt
 
+END = signal.SIGUSR1  # see sandbox_workers.init
 _READ = 65536
 _NO_PID = 2**31 - 1  # above the highest that Linux gives out
 _READY_SECONDS = 10.0
@@ -33,9 +33,15 @@ class Cell:
         status: int,
         pidfd: int,
         *,
+        sweeps: bool = False,
         on_close: Callable[["Cell"], None],
     ) -> None:
-        """Own the descriptors from now on; the pipe ends become non-blocking."""
+        """Own the descriptors from now on; the pipe ends become non-blocking.
+
+        `sweeps` says that there is no PID namespace, and the end of the tree is init's work.
+        """
+        self.sweeps = sweeps
+        self.lost = False
         self._on_close = on_close
         self.request = request
         self.reply = reply
@@ -61,8 +67,9 @@ class Cell:
             raise CellRefused(f"the cell was not ready within {_READY_SECONDS:.0f} s") from None
         answer = self.conversation.answer or {}
         if self.conversation.state is State.FAILED:
-            raise CellRefused(
-                f"the {answer['stage']} could not set up the cell: {answer['message']}"
+            raise WallsNotBuilt(
+                f"the {answer['stage']} could not set up the cell: {answer['message']}",
+                answer["errno"],
             )
         if self.conversation.state is not State.READY:
             raise CellRefused("the cell ended before it was ready")
@@ -78,9 +85,17 @@ class Cell:
         poller.register(self.pidfd, select.POLLIN)
         return not poller.poll(0)
 
+    def end(self) -> None:
+        """Ask init to kill everything and to tell what it used."""
+        self._signal(END)
+
     def kill(self) -> None:
-        """Send SIGKILL to init, which takes the whole PID namespace with it."""
-        self._signal(signal.SIGKILL)
+        """End the cell without an account of it.
+
+        SIGKILL to init takes a whole PID namespace with it; where there is none, it would
+        leave the tree without the one who ends it.
+        """
+        self._signal(END if self.sweeps else signal.SIGKILL)
 
     def terminate(self) -> None:
         """Send SIGTERM to init, which passes it to every process of the cell."""
@@ -89,15 +104,9 @@ class Cell:
     def processes(self) -> list[int]:
         """The PIDs of init and of what it has started so far; raises ProcessLookupError."""
         init = self.pid()
-        children = Path(f"/proc/{init}/task/{init}/children")
-        try:
-            return [init, *map(int, children.read_text().split())]
-        except OSError:  # a kernel without CONFIG_PROC_CHILDREN
-            pass
-        try:
-            return [init, *(child.pid for child in psutil.Process(init).children())]
-        except psutil.Error as error:
-            raise ProcessLookupError(str(error)) from None
+        if init == _NO_PID:
+            raise ProcessLookupError("the cell has ended")
+        return [init, *children(init)]
 
     def pid(self) -> int:
         """The PID of init, as /proc tells it of a pidfd (Linux 5.3); none once it ended."""

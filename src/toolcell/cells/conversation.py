@@ -33,13 +33,16 @@ _NEXT = {
 
 _FIELDS: dict[str, dict[str, type]] = {
     "ready": {"type": str},
-    "failed": {"type": str, "stage": str, "message": str},
+    "failed": {"type": str, "stage": str, "message": str, "errno": int},
     "reply": {"type": str, "value": object},
     "error": {"type": str, "kind": str, "name": str, "message": str, "hint": str},
 }
 
-ERROR_KINDS = frozenset({"tool_error", "exception", "bad_reply", "memory"})
-"""What a worker may claim of an error."""
+LIMIT_KINDS = frozenset({"memory", "disk", "open_files"})
+"""What any worker may claim of an error: that it met a limit."""
+
+ERROR_KINDS = LIMIT_KINDS | {"tool_error", "exception", "bad_reply"}
+"""What a worker may claim of an error where it answers by a value."""
 
 
 class Conversation:
@@ -50,6 +53,7 @@ class Conversation:
         self.state = State.MAKING
         self.answer: dict[str, Any] | None = None
         self.problem: str | None = None
+        self._by_exit = False
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they were read; an empty read says that the pipe ended."""
@@ -82,6 +86,7 @@ class Conversation:
             }
         )
         self.state = State.ASKED
+        self._by_exit = prepared.definition.answers == "exit"
         return frame
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -95,10 +100,15 @@ class Conversation:
             self._break(second)
         elif not _fits(message, _FIELDS[kind]):
             self._break(f"a `{kind}` frame with wrong fields")
-        elif kind == "error" and message["kind"] not in ERROR_KINDS:
+        elif kind == "error" and message["kind"] not in self._kinds():
             self._break("an error of no known kind")
+        elif kind == "reply" and self._by_exit:
+            self._break("a value from a tool that answers by its exit code")
         else:
             self.state, self.answer = following, message
+
+    def _kinds(self) -> frozenset[str]:
+        return LIMIT_KINDS if self._by_exit else ERROR_KINDS
 
     def _break(self, problem: str) -> None:
         self.state, self.answer, self.problem = State.BROKEN, None, problem

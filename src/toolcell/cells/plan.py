@@ -6,12 +6,14 @@ guarantee that the policy requires; where one cannot be met, there is no plan.
 
 import os
 import platform
+import secrets
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from toolcell.cells.capabilities import Capabilities
-from toolcell.cells.landlock import ruleset
+from toolcell.cells.landlock import only_wall, second_wall
 from toolcell.cells.lending import (
     SYSTEM,
     controller_code,
@@ -23,7 +25,7 @@ from toolcell.cells.lending import (
     read_only,
     warn_of_planted_modules,
 )
-from toolcell.cells.seccomp import compile_filter
+from toolcell.cells.seccomp import Variant, compile_filter
 from toolcell.cells.workspace import is_shared, resolve_workspace
 from toolcell.errors import CellRefused
 from toolcell.model import (
@@ -35,6 +37,7 @@ from toolcell.model import (
     Mount,
     Plan,
     Ruleset,
+    Rung,
 )
 
 _NETWORK_FILES = ("/etc/resolv.conf", "/etc/gai.conf", "/etc/host.conf")
@@ -48,8 +51,13 @@ _LINKS = {
     "/var/tmp": "/tmp",  # noqa: S108  # the cell's own
 }
 _SCRATCH = "/tmp"  # noqa: S108  # the cell's own
+_HERE = "."  # where a worker stands that has a scratch directory: in it
 SCRATCH = (_SCRATCH, "/dev/shm")  # noqa: S108  # the cell's own
 """Where a cell has file systems of its own, for one call."""
+
+# What a cell that shares the host's root sees of it besides what is lent: who has which name.
+_SHARED_FILES = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/hostname")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 _USER = "toolcell"
 _INSIDE_ID = 1000
@@ -66,39 +74,80 @@ def make_plan(
     capabilities: Capabilities,
     code: Iterable[str] = (),
     protected: Iterable[str] = (),
+    *,
+    rung: Rung = "full",
 ) -> Plan:
     """Compute a plan.
 
     `code` are the files and directories of the registered tools' modules, `protected`
     files that stay read-only even inside the workspace (the policy's own file). Raises
-    CellRefused where a required guarantee cannot be met, WorkspaceError where the
+    CellRefused where the rung or a required guarantee cannot be had, WorkspaceError where the
     workspace cannot be lent.
     """
-    enforcement = _enforcement(settings, capabilities)
+    enforcement = _enforcement(settings, capabilities, rung)
     place = None if settings.workspace == "none" else resolve_workspace(workspace)
-    identity = _identity()
+    identity = _identity(place, rung)
     lent = [path for path in code if place is None or not Path(path).is_relative_to(place)]
     kept = [path for path in protected if is_kept(path, place)]
     mounts = lent_mounts(settings, place, [*lent, *kept, *controller_code(place)])
     warn_of_planted_modules(mounts)
     if settings.network == "host":
         mounts += [read_only(path) for path in _NETWORK_FILES if Path(path).exists()]
+    own_root = rung == "full"
+    if not own_root:
+        _refuse_holes(mounts, rung)
     return Plan(
+        rung=rung,
         identity=identity,
         mounts=tuple(mounts),
-        hidden=tuple(hidden_files()),
-        files=_files(identity),
-        links=_links(mounts),
-        environment=_environment(settings),
+        hidden=tuple(hidden_files()) if own_root else (),
+        files=_files(identity) if own_root else {},
+        links=_links(mounts) if own_root else {},
+        environment=_environment(settings, own_root=own_root),
         network=settings.network,
-        directory=str(place or _SCRATCH),
+        directory=str(place or (_SCRATCH if own_root else _HERE)),
         python_path=tuple(_python_path(mounts)),
         python_prefix=sys.prefix,
         limits=limits,
-        seccomp=compile_filter(platform.machine(), set_group_id=is_shared(place)).hex(),
-        landlock=_landlock(capabilities, mounts, settings),
+        seccomp=_filter(settings, place, rung, told=True),
+        seccomp_silent=_filter(settings, place, rung, told=False),
+        landlock=_landlock(capabilities, mounts, settings, rung),
+        scratch=None if own_root else _scratch(),
         enforcement=enforcement,
     )
+
+
+def _refuse_holes(mounts: list[Mount], rung: Rung) -> None:
+    """Refuse what is to stay read-only in a writable place: only a mount can do that."""
+    writable = [mount.target for mount in mounts if mount.writable]
+    for mount in mounts:
+        if not mount.writable and is_inside(mount.target, writable):
+            raise CellRefused(
+                f"{mount.target} lies in the workspace and is to stay read-only, which needs "
+                f"mounts, and the {rung} rung has none",
+                "keep it outside of the workspace, lend another directory as the workspace, or "
+                'set workspace = "ro"',
+            )
+
+
+def _filter(
+    settings: CellSettings, workspace: Path | None, rung: Rung, *, told: bool
+) -> str | None:
+    if rung == "none":
+        return None
+    variant = Variant(
+        set_group_id=is_shared(workspace),
+        namespaces=rung == "full",
+        open_network=settings.network == "host",
+        told=told,
+    )
+    return compile_filter(platform.machine(), variant).hex()
+
+
+def _scratch() -> str:
+    """A directory that the keeper will make; the sweep of the next one reads the name."""
+    name = f"toolcell-{os.getpid()}-{secrets.token_hex(8)}"
+    return str(Path(tempfile.gettempdir()).resolve() / name)
 
 
 def _links(mounts: list[Mount]) -> dict[str, str]:
@@ -113,34 +162,52 @@ def _links(mounts: list[Mount]) -> dict[str, str]:
 
 
 def _landlock(
-    capabilities: Capabilities, mounts: list[Mount], settings: CellSettings
+    capabilities: Capabilities, mounts: list[Mount], settings: CellSettings, rung: Rung
 ) -> Ruleset | None:
     writable = [mount.target for mount in mounts if mount.writable]
-    return ruleset(
+    open_network = settings.network == "host"
+    if rung == "none":
+        return None
+    if rung == "full":
+        places = (*SCRATCH, *writable)
+        return second_wall(capabilities.landlock_abi, places, open_network=open_network)
+    return only_wall(
         capabilities.landlock_abi,
-        (*SCRATCH, *writable),
-        open_network=settings.network == "host",
+        [mount.source for mount in mounts if not mount.writable]
+        + [path for path in _SHARED_FILES if Path(path).exists()],
+        writable,
+        [path for path in _DEVICES if Path(path).exists()],
+        open_network=open_network,
     )
 
 
-def _enforcement(settings: CellSettings, capabilities: Capabilities) -> Enforcement:
-    enforced = dict(capabilities.enforced)
+def _enforcement(settings: CellSettings, capabilities: Capabilities, rung: Rung) -> Enforcement:
+    if rung in capabilities.missing:
+        raise capabilities.missing[rung]
+    enforced = dict(capabilities.enforced[rung])
     if settings.network == "host":
-        del enforced[Guarantee.NETWORK]
+        enforced.pop(Guarantee.NETWORK, None)
     missing = [guarantee for guarantee in settings.require if guarantee not in enforced]
     if missing:
         raise CellRefused(
-            f"the policy requires {', '.join(missing)}, which cannot be enforced here",
-            "`toolcell doctor` shows what can; drop the rest from `require` in the policy's "
-            "[cell] table only if you can do without it",
+            f"the policy requires {', '.join(missing)}, which the {rung} rung cannot enforce here",
+            "`toolcell doctor` shows what can be had; drop the rest from `require` in the "
+            "policy's [cell] table only if you can do without it",
         )
-    return Enforcement(rung="full", required=settings.require, enforced=enforced)
+    return Enforcement(rung=rung, required=settings.require, enforced=enforced)
 
 
-def _identity() -> Identity:
-    """Inside never root; outside the controller's user, or an id that owns nothing."""
+def _identity(workspace: Path | None, rung: Rung) -> Identity:
+    """Inside never root where that can be had; outside the controller's user, or one that owns
+    nothing.
+
+    Without namespaces there is no mapping of owners: a controller that is root runs a tool as
+    the workspace's owner, which may be root, but without any capability.
+    """
     uid, gid = os.geteuid(), os.getegid()
-    if uid != 0:
+    if rung != "full" and uid == 0 and workspace is not None:
+        uid, gid = workspace.stat().st_uid, workspace.stat().st_gid
+    if uid != 0 or rung != "full":
         return Identity(inside_uid=uid, inside_gid=gid, outer_uid=uid, outer_gid=gid)
     outer_uid = _OUTER_ID if _is_mapped("uid", _OUTER_ID) else _NOBODY
     outer_gid = _OUTER_ID if _is_mapped("gid", _OUTER_ID) else _NOBODY
@@ -180,13 +247,11 @@ def _python_path(mounts: list[Mount]) -> list[str]:
     return list(dict.fromkeys([*seen, *own]))
 
 
-def _environment(settings: CellSettings) -> dict[str, str]:
+def _environment(settings: CellSettings, *, own_root: bool) -> dict[str, str]:
     bins = [str(Path(prefix) / "bin") for prefix in (sys.prefix, sys.base_prefix)]
     system = ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin", "/bin", "/sbin"]
     environment = {
         "PATH": ":".join(dict.fromkeys([*bins, *system])),
-        "HOME": _SCRATCH,
-        "TMPDIR": _SCRATCH,
         "USER": _USER,
         "LOGNAME": _USER,
         "SHELL": "/bin/sh",
@@ -197,4 +262,6 @@ def _environment(settings: CellSettings) -> dict[str, str]:
     }
     if sys.prefix != sys.base_prefix:
         environment["VIRTUAL_ENV"] = sys.prefix
+    if own_root:
+        environment |= {"HOME": _SCRATCH, "TMPDIR": _SCRATCH}
     return environment | settings.env

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolcell.cells.attestation import attest
-from toolcell.cells.capabilities import capabilities
+from toolcell.cells.capabilities import capabilities, explain, may_step_down
 from toolcell.cells.cell import Cell
 from toolcell.cells.cgroup import Group, Groups
 from toolcell.cells.plan import SCRATCH
 from toolcell.cells.process import Launcher
-from toolcell.errors import CellRefused
-from toolcell.model import Plan
+from toolcell.errors import CellRefused, WallsNotBuilt
+from toolcell.model import Plan, Rung
 
 _PAUSE = 0.002
 _POOLS = 4
@@ -30,9 +30,15 @@ class CellPool:
     whose mount point is renamed over (detach_mounts), and what it protected with it.
     """
 
-    def __init__(self, make_plan: Callable[[], Plan], spare: int = 2) -> None:
-        """Keep up to `spare` cells waiting; none is made before the first call."""
+    def __init__(
+        self, make_plan: Callable[[Rung], Plan], rungs: tuple[Rung, ...], spare: int = 2
+    ) -> None:
+        """Keep up to `spare` cells waiting; none is made before the first call.
+
+        `rungs` are those that will do, the strongest first.
+        """
         self._make_plan = make_plan
+        self._rungs = rungs
         self._spare = spare
         self._ready: deque[Cell] = deque()
         self._launcher: Launcher | None = None
@@ -108,10 +114,22 @@ class CellPool:
                 self._retired.remove(launcher)
                 await launcher.close()
             if self._launcher is None:
-                plan = self._make_plan()
-                self._identities = {place: _identity(place) for place in _exposed(plan)}
-                self._launcher = await _attested(plan)
+                self._launcher = await self._started()
             return self._launcher
+
+    async def _started(self) -> Launcher:
+        """Start a launcher on the strongest rung that this machine allows."""
+        refused: list[CellRefused] = []
+        for rung in self._rungs:
+            try:
+                plan = self._make_plan(rung)
+                self._identities = {place: _identity(place) for place in _exposed(plan)}
+                return await _attested(plan)
+            except CellRefused as refusal:
+                refused.append(explain(refusal) if isinstance(refusal, WallsNotBuilt) else refusal)
+                if not may_step_down(refusal):
+                    break
+        raise _together(refused)
 
     def _fit(self, launcher: Launcher) -> bool:
         return launcher.alive and all(
@@ -181,6 +199,15 @@ async def _attested(plan: Plan) -> Launcher:
     return launcher
 
 
+def _together(refused: list[CellRefused]) -> CellRefused:
+    """One refusal of all rungs that were tried: the remedy for the strongest comes first."""
+    if len(refused) == 1:
+        return refused[0]
+    causes = "; and without namespaces, ".join(refusal.cause for refusal in refused)
+    remedies = "; or, without them, ".join(refusal.remedy for refusal in refused if refusal.remedy)
+    return CellRefused(causes, remedies)
+
+
 class CellPools:
     """The pools of a runtime, by what their cells are made of; few at a time."""
 
@@ -190,9 +217,9 @@ class CellPools:
         self._pools: dict[str, CellPool] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def get(self, key: str, make_plan: Callable[[], Plan]) -> CellPool:
+    def get(self, key: str, make_plan: Callable[[Rung], Plan], rungs: tuple[Rung, ...]) -> CellPool:
         """Return the pool of a key, made if it is not there; others that idle may end."""
-        pool = self._pools.pop(key, None) or CellPool(make_plan, self._spare)
+        pool = self._pools.pop(key, None) or CellPool(make_plan, rungs, self._spare)
         self._pools[key] = pool  # the last is the one used last
         idle = [key for key, each in self._pools.items() if each is not pool and not each.in_use]
         for old in idle[: max(0, len(self._pools) - _POOLS)]:

@@ -19,7 +19,7 @@ from typing import IO, Any
 import sandbox_workers
 from sandbox_workers import wire
 from toolcell.cells.cell import ENDS, Cell, readable
-from toolcell.errors import CellRefused
+from toolcell.errors import CellRefused, WallsNotBuilt
 from toolcell.model import Plan
 
 _MESSAGE = 128 * 1024
@@ -140,7 +140,7 @@ class Launcher:
             raise CellRefused(f"the launcher ended at its start{self._last_words()}")
         message = wire.decode(data)
         if failed := message.get("failed"):
-            raise LauncherFailed(failed["message"], failed["errno"])
+            raise WallsNotBuilt(failed["message"], failed["errno"])
         loop.add_reader(self._control, self._receive)
 
     def _receive(self) -> None:
@@ -170,7 +170,7 @@ class Launcher:
     ) -> None:
         wanted = made is not None and not made.done()  # or it was cancelled in the meantime
         if made is not None and wanted and failed is None and len(fds) == len(ENDS):
-            cell = Cell(*fds, on_close=self._open.discard)
+            cell = Cell(*fds, sweeps=self.plan.rung != "full", on_close=self._closed)
             self._open.add(cell)
             made.set_result(cell)
             return
@@ -179,9 +179,17 @@ class Launcher:
         if made is None or not wanted:
             return
         if failed is not None:
-            made.set_exception(LauncherFailed(failed["message"], failed["errno"]))
+            made.set_exception(WallsNotBuilt(failed["message"], failed["errno"]))
         else:
-            made.set_exception(LauncherFailed("too many open files in this process", errno.EMFILE))
+            made.set_exception(WallsNotBuilt("too many open files in this process", errno.EMFILE))
+
+    def _closed(self, cell: Cell) -> None:
+        self._open.discard(cell)
+        if cell.lost:
+            # Only the keeper can end what an init that was killed left behind, and it does
+            # when the launcher ends.
+            self._lose("a cell's init was killed")
+            self._control.close()
 
     def _lose(self, why: str) -> None:
         self.alive = False
@@ -198,14 +206,6 @@ class Launcher:
         self._log.seek(0)
         text = self._log.read(4096).decode(errors="replace").strip()
         return f": {text.splitlines()[-1]}" if text else ""
-
-
-class LauncherFailed(CellRefused):
-    """The launcher said which system call failed; `errno` lets `capabilities` say what to do."""
-
-    def __init__(self, message: str, number: int | None) -> None:
-        super().__init__(message)
-        self.errno = number or errno.EIO
 
 
 async def _ended(process: "subprocess.Popen[bytes]") -> None:
@@ -258,7 +258,7 @@ def _wire_plan(plan: Plan) -> dict[str, Any]:
 
 
 _SENT = {
-    *("identity", "mounts", "hidden", "files", "links"),
+    *("rung", "scratch", "identity", "mounts", "hidden", "files", "links"),
     *("network", "directory", "environment", "python_path", "python_prefix"),
-    *("seccomp", "landlock"),
+    *("seccomp", "seccomp_silent", "landlock"),
 }

@@ -1,13 +1,18 @@
 """seccomp: the system calls that a cell may make, compiled to a BPF program.
 
     foreign architecture, x32        the process is killed
-    dangerous and known              EPERM, so that a program says what it was refused
+    known, and not for tools         EPERM, so that a program says what it was refused
+    among these, a reach for more    EPERM too, and init is told of it (seccomp_unotify(2))
     clone3, openat2, io_uring_setup  ENOSYS, so that programs take the older way
     unknown                          ENOSYS, as on a kernel that does not have it
 
 The filter is a list of what is allowed, with conditions on some arguments. A condition
 only sees registers: what a pointer leads to can change after the check, which is why
 clone3 and openat2, whose flags lie in memory, are not allowed at all.
+
+A filter for a cell without namespaces refuses more: what a namespace would have kept to the
+cell (System V IPC, message queues, sockets, limits of other processes), and what Landlock
+does not cover (owners, extended attributes, watches on directories).
 
 The program is a search tree over ranges of numbers with equal answers. It is compiled
 here, on the trusted side, and only installed in the cell. Classic BPF, seccomp(2).
@@ -17,6 +22,7 @@ import errno
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from toolcell.cells.syscalls import numbers
@@ -29,6 +35,8 @@ ALLOW = 0x7FFF0000
 _ERRNO = 0x00050000
 REFUSE = _ERRNO | errno.EPERM
 MISSING = _ERRNO | errno.ENOSYS
+TOLD = 0x7FC00000  # SECCOMP_RET_USER_NOTIF, Linux 5.0
+UNSUPPORTED = _ERRNO | errno.EOPNOTSUPP
 NO_FAMILY = _ERRNO | errno.EAFNOSUPPORT
 
 _ALLOWED = """
@@ -73,6 +81,26 @@ _ANSWERED_MISSING = """
     putpmsg afs_syscall tuxcall security vserver
 """
 
+_TOLD = """
+    acct add_key bpf chroot clock_adjtime clock_settime delete_module fanotify_init finit_module
+    fsconfig fsmount fsopen fspick init_module ioperm iopl kcmp kexec_file_load kexec_load keyctl
+    mount mount_setattr move_mount name_to_handle_at open_by_handle_at open_tree
+    perf_event_open pidfd_getfd pivot_root process_vm_readv process_vm_writev ptrace quotactl
+    quotactl_fd reboot request_key setdomainname sethostname setns settimeofday swapoff swapon
+    syslog umount2 unshare userfaultfd
+"""
+"""Refused calls that reach for more than a tool has. The others that are refused are made by
+honest programs in passing, such as the placing of memory on a machine's nodes."""
+
+_OWN_IPC_ONLY = """
+    shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl
+    mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
+"""
+_OWN_FILES_ONLY = "chown lchown fchown fchownat inotify_add_watch"
+_ATTRIBUTES = """
+    setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
+"""
+
 _NAMESPACES = 0x7E020000  # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 SET_USER_ID = 0o4000
 SET_GROUP_ID = 0o2000
@@ -101,8 +129,8 @@ class Guard:
     otherwise: int = ALLOW
 
 
-def _refuse_if(*tests: Test) -> Guard:
-    return Guard(((tests, REFUSE),))
+def _tell_if(*tests: Test) -> Guard:
+    return Guard(((tests, TOLD),))
 
 
 def _only(argument: int, values: Iterable[int], otherwise: int) -> Guard:
@@ -110,6 +138,15 @@ def _only(argument: int, values: Iterable[int], otherwise: int) -> Guard:
 
 
 _FAMILIES = _only(0, (_AF_UNIX, _AF_INET, _AF_INET6), NO_FAMILY)
+# Netlink is asked for in passing by every look-up of a host's name.
+_NO_SOCKETS = Guard(
+    (
+        ((Test(0, "is", _AF_INET),), TOLD),
+        ((Test(0, "is", _AF_INET6),), TOLD),
+        ((Test(0, "is", _AF_UNIX),), REFUSE),
+    ),
+    NO_FAMILY,
+)
 
 
 def guards(set_id_bits: int) -> dict[str, Guard]:
@@ -120,21 +157,38 @@ def guards(set_id_bits: int) -> dict[str, Guard]:
     """
     mode, node = set_id_bits, set_id_bits | _DEVICE_BIT
     return {
-        "clone": _refuse_if(Test(0, "any", _NAMESPACES)),
+        "clone": _tell_if(Test(0, "any", _NAMESPACES)),
         "socket": _FAMILIES,
         "socketpair": _FAMILIES,
         # On the low 32 bits, as the kernel reads it (CVE-2019-10063).
-        "ioctl": Guard(tuple(((Test(1, "is", v),), REFUSE) for v in (_TIOCSTI, _TIOCLINUX))),
-        "personality": _only(0, (0, 0xFFFFFFFF), REFUSE),
-        "chmod": _refuse_if(Test(1, "any", mode)),
-        "fchmod": _refuse_if(Test(1, "any", mode)),
-        "fchmodat": _refuse_if(Test(2, "any", mode)),
-        "creat": _refuse_if(Test(1, "any", mode)),
-        "mknod": _refuse_if(Test(1, "any", node)),
-        "mknodat": _refuse_if(Test(2, "any", node)),
-        "open": _refuse_if(Test(1, "any", _CREATES), Test(2, "any", mode)),
-        "openat": _refuse_if(Test(2, "any", _CREATES), Test(3, "any", mode)),
+        "ioctl": Guard(tuple(((Test(1, "is", v),), TOLD) for v in (_TIOCSTI, _TIOCLINUX))),
+        "personality": _only(0, (0, 0xFFFFFFFF), TOLD),
+        "chmod": _tell_if(Test(1, "any", mode)),
+        "fchmod": _tell_if(Test(1, "any", mode)),
+        "fchmodat": _tell_if(Test(2, "any", mode)),
+        "creat": _tell_if(Test(1, "any", mode)),
+        "mknod": _tell_if(Test(1, "any", node)),
+        "mknodat": _tell_if(Test(2, "any", node)),
+        "open": _tell_if(Test(1, "any", _CREATES), Test(2, "any", mode)),
+        "openat": _tell_if(Test(2, "any", _CREATES), Test(3, "any", mode)),
     }
+
+
+def _without_namespaces(*, open_network: bool) -> dict[str, int | Guard]:
+    """The answers that differ in a cell that shares the host's namespaces."""
+    refused = dict.fromkeys((_OWN_IPC_ONLY + _OWN_FILES_ONLY).split(), REFUSE)
+    own: dict[str, int | Guard] = {
+        # 0 is the caller itself; any other may be a process outside.
+        "prlimit64": _only(0, (0,), REFUSE),
+        "sched_setaffinity": _only(0, (0,), REFUSE),
+        "sched_setattr": _only(0, (0,), REFUSE),
+        "sched_setparam": _only(0, (0,), REFUSE),
+        "sched_setscheduler": _only(0, (0,), REFUSE),
+        "setpriority": _only(1, (0,), REFUSE),
+    }
+    if not open_network:
+        own["socket"] = _NO_SOCKETS
+    return refused | dict.fromkeys(_ATTRIBUTES.split(), UNSUPPORTED) | own
 
 
 class Instruction(NamedTuple):
@@ -158,23 +212,35 @@ _FARTHEST = 255  # a conditional jump's reach
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 
-def compile_filter(architecture: str, *, set_group_id: bool = False) -> bytes:
-    """Return the program for one architecture, as an array of struct sock_filter.
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a filter is for.
 
     `set_group_id` allows that bit, for workspaces whose directories inherit it.
+    `namespaces` says that the cell has its own, `open_network` that it has the host's
+    network. `told` has init told of what was refused.
     """
-    program = instructions(architecture, set_group_id=set_group_id)
+
+    set_group_id: bool = False
+    namespaces: bool = True
+    open_network: bool = False
+    told: bool = True
+
+
+@cache
+def compile_filter(architecture: str, variant: Variant) -> bytes:
+    """Return the program for one architecture, as an array of struct sock_filter."""
+    program = instructions(architecture, variant)
     return b"".join(struct.pack("=HBBI", *item) for item in program)
 
 
-def instructions(architecture: str, *, set_group_id: bool = False) -> list[Instruction]:
+def instructions(architecture: str, variant: Variant) -> list[Instruction]:
     """Return the program for one architecture; raises KeyError for one it does not know."""
-    set_id_bits = SET_USER_ID | (0 if set_group_id else SET_GROUP_ID)
     known = numbers(architecture)
     answers: dict[int, int | Guard] = dict.fromkeys(known.values(), REFUSE)
-    answers |= {known[name]: MISSING for name in _ANSWERED_MISSING.split() if name in known}
-    answers |= {known[name]: ALLOW for name in _ALLOWED.split() if name in known}
-    answers |= {known[name]: guard for name, guard in guards(set_id_bits).items() if name in known}
+    for name, answer in _answers(variant).items():
+        if name in known:
+            answers[known[name]] = answer if variant.told else _silent(answer)
     return [
         Instruction(_LOAD, 0, 0, _ARCHITECTURE),
         Instruction(_EQUAL, 1, 0, AUDIT_ARCH[architecture]),
@@ -183,6 +249,26 @@ def instructions(architecture: str, *, set_group_id: bool = False) -> list[Instr
         *_x32(architecture),
         *_tree(_ranges(answers)),
     ]
+
+
+def _answers(variant: Variant) -> dict[str, int | Guard]:
+    """The answers by name; what is not here is refused."""
+    set_id_bits = SET_USER_ID | (0 if variant.set_group_id else SET_GROUP_ID)
+    answers: dict[str, int | Guard] = dict.fromkeys(_ANSWERED_MISSING.split(), MISSING)
+    answers |= dict.fromkeys(_TOLD.split(), TOLD)
+    answers |= dict.fromkeys(_ALLOWED.split(), ALLOW)
+    answers |= guards(set_id_bits)
+    if not variant.namespaces:
+        answers |= _without_namespaces(open_network=variant.open_network)
+    return answers
+
+
+def _silent(answer: int | Guard) -> int | Guard:
+    """The same answer for a kernel that cannot tell."""
+    if isinstance(answer, int):
+        return REFUSE if answer == TOLD else answer
+    rules = tuple((tests, REFUSE if result == TOLD else result) for tests, result in answer.rules)
+    return Guard(rules, REFUSE if answer.otherwise == TOLD else answer.otherwise)
 
 
 def _x32(architecture: str) -> list[Instruction]:

@@ -1,9 +1,13 @@
 """The supervisor: one call in one cell, from the request to the report.
 
 The wall clock starts with the request frame. Output is read as it comes, into bounded
-memory. The call is over when init's pidfd becomes readable: the kernel lets that happen
-only after every process of the PID namespace is gone (zap_pid_ns_processes), so what is
-in the pipes then is all that the call wrote.
+memory. The call is over when init's pidfd becomes readable. Where the cell has a PID
+namespace, the kernel lets that happen only after every process of it is gone
+(zap_pid_ns_processes); where it has none, init ends only when it has ended all of them. So
+what is in the pipes then is all that the call wrote.
+
+To end a call, init is asked to, because it can tell what the call used. Where there is a PID
+namespace and that takes too long, init is killed, and all go with it.
 """
 
 import asyncio
@@ -15,14 +19,14 @@ from array import array
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Literal
-
-import psutil
+from typing import Any, Literal, NamedTuple
 
 from sandbox_workers import wire
 from toolcell.cells.capture import StreamCapture
 from toolcell.cells.cell import Cell
 from toolcell.cells.conversation import State
+from toolcell.cells.refusals import in_words
+from toolcell.cells.tree import Look, look, uses_more_than
 from toolcell.model import Killed, Limits, PreparedToolCall, Report, Usage
 
 Stream = Literal["stdout", "stderr"]
@@ -31,14 +35,15 @@ Tap = Callable[[Stream, bytes], Awaitable[None] | None]
 awaited, and no more of that stream is read until then."""
 
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
-_BY_KILL = "SIGKILL to init by pidfd; the PID namespace ended"
-_BY_ITSELF = "the worker ended; the PID namespace ended with init"
-_measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-memory")
+_measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-watch")
 _READ = 256 * 1024
 _KEPT = 128 * 1024
 _WATCH_SECONDS = 0.1
 _MISSES = 20
 _DEATH_SECONDS = 10.0
+_ACCOUNT_SECONDS = 0.25
+# More than the limit: a process that is at it is told by a signal first, and has a second.
+_CPU_GRACE = 1.0
 
 
 class Supervisor:
@@ -58,6 +63,7 @@ class Supervisor:
         self._taps: dict[Stream, asyncio.Future[None]] = {}
         self._failed: BaseException | None = None
         self._misses = 0
+        self._most_tasks = 0
 
     async def run(self, prepared: PreparedToolCall, stdin: bytes | None, wall: float) -> Report:
         """Send the call and wait for its end; `wall` is in seconds.
@@ -120,13 +126,18 @@ class Supervisor:
         if self._limits.grace and self._killed is None and not self._ended.done():
             self._killed = "wall"
             self._cell.terminate()
-            self._timers.append(self._loop.call_later(self._limits.grace, self._cell.kill))
+            self._timers.append(self._loop.call_later(self._limits.grace, self._kill, "wall"))
         else:
             self._kill("wall")
 
     def _kill(self, why: Killed) -> None:
         if not self._ended.done():
             self._killed = self._killed or why
+            self._cell.end()
+            self._timers.append(self._loop.call_later(_ACCOUNT_SECONDS, self._kill_init))
+
+    def _kill_init(self) -> None:
+        if not self._ended.done():
             self._cell.kill()
 
     def _end(self) -> None:
@@ -187,37 +198,44 @@ class Supervisor:
         self._kill("cancel")
 
     async def _watch(self) -> None:
-        """End the whole tree when it has gone over its memory limit.
+        """End the whole tree when it has gone over a limit that the kernel does not keep.
 
-        A cgroup says that it ended one process of it; without one the tree is measured,
-        with pauses as long as that takes, so that it never takes half a processor.
+        With pauses as long as it takes to look, so that it never takes half a processor.
         """
         pause = _WATCH_SECONDS
         while True:
             await asyncio.sleep(pause)
             began = time.perf_counter()
-            if await self._over_memory():
-                self._kill("memory")
+            if why := await self._over_a_limit():
+                self._kill(why)
                 return
             pause = max(_WATCH_SECONDS, time.perf_counter() - began)
 
-    async def _over_memory(self) -> bool:
-        if self._cell.group is not None:
-            return self._memory_kills() > 0
+    async def _over_a_limit(self) -> Killed | None:
         # In a thread, because a tree of many processes takes long to measure; and not one
         # of the loop's own, which the host may have filled.
         try:
             pid = self._cell.pid()
-            over = await self._loop.run_in_executor(
-                _measuring, uses_more_than, self._limits.memory, pid
-            )
+            seen, over = await self._loop.run_in_executor(_measuring, self._measure, pid)
         except OSError:  # such as no descriptor left in this process: the next time, then
             self._misses += 1
             if self._misses > _MISSES:
                 self._cell.kill()  # unwatched, a call must not go on
-            return False
+            return None
         self._misses = 0
-        return over
+        self._most_tasks = max(self._most_tasks, seen.tasks)
+        if over:
+            return "memory"
+        if seen.seconds > self._limits.cpu + _CPU_GRACE:
+            return "cpu"
+        # In a PID namespace the kernel keeps the count, of a user namespace.
+        return "processes" if self._cell.sweeps and seen.tasks > self._limits.processes else None
+
+    def _measure(self, pid: int) -> tuple[Look, bool]:
+        if self._cell.group is not None:
+            return look(pid), self._memory_kills() > 0
+        limit, own_files = self._limits.memory, not self._cell.sweeps
+        return look(pid), uses_more_than(limit, pid, own_files=own_files)
 
     def _watched(self, watcher: "asyncio.Task[None]") -> None:
         if not watcher.cancelled() and (error := watcher.exception()):
@@ -263,24 +281,48 @@ class Supervisor:
         self._cell.close()
 
     def _report(self, seconds: float) -> Report:
-        status = self._read_status()
+        told = self._read_status()
+        # Without a word of it, what init was to end may live on.
+        self._cell.lost = self._cell.sweeps and told is None
         conversation = self._cell.conversation
         answered = conversation.state is State.ANSWERED
-        group = self._cell.group
-        peak = group.peak() if group else None
         return Report(
-            exit=status and status[0],
+            exit=told and told.code,
             killed=self._killed,
             reply=conversation.answer if answered else None,
             bad_reply=conversation.problem,
             stdout=self._captures["stdout"].result(),
             stderr=self._captures["stderr"].result(),
-            usage=status and Usage(cpu_seconds=status[1] / 1e6, peak_memory=peak or status[2]),
+            usage=told and self._usage(told),
             memory_kills=self._memory_kills(),
+            refused=in_words(told.refused) if told else (),
+            at_process_limit=told is not None and self._met_process_limit(told),
+            scratch_full=told is not None and told.scratch_full,
             seconds=seconds,
-            gone=self._ended.done(),
-            mechanism=_BY_KILL if self._killed else _BY_ITSELF,
+            gone=self._ended.done() and not self._cell.lost,
+            mechanism=self._mechanism(),
         )
+
+    def _usage(self, told: "_Told") -> Usage:
+        group = self._cell.group
+        peak = group.peak() if group else None
+        return Usage(
+            cpu_seconds=told.cpu_seconds,
+            peak_memory=peak or told.peak_memory,
+            processes=told.started if told.started >= 0 else self._most_tasks or None,
+        )
+
+    def _met_process_limit(self, told: "_Told") -> bool:
+        """Whether as many were seen at once; where fewer were ever started, it was not met."""
+        limit = self._limits.processes
+        possible = told.started < 0 or told.started >= limit
+        return possible and max(self._most_tasks, told.alive) >= limit
+
+    def _mechanism(self) -> str:
+        how = "init ended all of it" if self._killed else "the worker ended"
+        if self._cell.sweeps:
+            return f"{how}; init swept what was below it"
+        return f"{how}; the PID namespace ended with init"
 
     def _memory_kills(self) -> int:
         """What the cgroup says; it holds whether or not this process has a descriptor to ask."""
@@ -291,16 +333,26 @@ class Supervisor:
         except OSError:
             return 0
 
-    def _read_status(self) -> tuple[int, int, int] | None:
-        """Exit code, CPU microseconds and peak memory of the worker, as init saw it end.
-
-        None where init was killed before it could say.
-        """
+    def _read_status(self) -> "_Told | None":
+        """What init tells of the end (see `sandbox_workers.init`); None where it was killed."""
         line = _read_some(self._cell.status)
         if not line:
             return None
-        code, cpu, memory = line.split()
-        return int(code), int(cpu), int(memory)
+        *numbers, refused = line.split(b" ", 6)
+        code, cpu, memory, started, alive, full = map(int, numbers)
+        return _Told(code, cpu / 1e6, memory, started, alive, bool(full), wire.decode(refused))
+
+
+class _Told(NamedTuple):
+    """Init's account of a call; `started` is negative where nobody counted."""
+
+    code: int
+    cpu_seconds: float
+    peak_memory: int
+    started: int
+    alive: int
+    scratch_full: bool
+    refused: list[dict[str, Any]]
 
 
 def _read_some(fd: int) -> bytes | None:
@@ -316,37 +368,3 @@ def _readable_bytes(fd: int) -> int:
     count = array("i", [0])
     fcntl.ioctl(fd, termios.FIONREAD, count)
     return count[0]
-
-
-def uses_more_than(limit: int, init: int) -> bool:
-    """Whether the descendants of a process hold more than `limit` bytes of memory together.
-
-    Resident sizes count a shared page once for each process, and are quick to read;
-    only where their sum is over the limit are the proportional sizes worth asking for.
-    """
-    try:
-        processes = psutil.Process(init).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return False
-    return (
-        sum(_size(process, _resident) for process in processes) > limit
-        and sum(_size(process, _proportional) for process in processes) > limit
-    )
-
-
-def _size(process: psutil.Process, measure: Callable[[psutil.Process], int]) -> int:
-    try:
-        return measure(process)
-    except psutil.NoSuchProcess:
-        return 0
-
-
-def _resident(process: psutil.Process) -> int:
-    return int(process.memory_info().rss)
-
-
-def _proportional(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except psutil.AccessDenied:  # a program that made itself undumpable hides it
-        return _resident(process)

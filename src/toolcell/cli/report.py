@@ -49,9 +49,10 @@ def _print_decision(console: Console, setup: Setup, call: ToolCall) -> None:
 def _print_enforcement(console: Console, result: ToolResult) -> None:
     console.print(Rule("enforcement", align="left"))
     enforcement = result.enforcement
-    if enforcement.rung == "none":
+    if enforcement.rung is None:
         console.print("nothing ran")
         return
+    console.print(f"the {enforcement.rung} rung")
     if enforcement.attested:
         console.print("[dim]tried from inside when the launcher started[/dim]")
     for guarantee in Guarantee:

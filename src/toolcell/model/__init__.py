@@ -13,6 +13,7 @@ from toolcell.model.cells import (
     Plan,
     Report,
     Ruleset,
+    Rung,
     Usage,
 )
 from toolcell.model.decisions import Action, ApprovalRequest, ApprovalResponse, PolicyDecision
@@ -56,6 +57,7 @@ __all__ = [
     "Report",
     "ResultMetadata",
     "Ruleset",
+    "Rung",
     "Status",
     "ToolAnnotations",
     "ToolCall",

@@ -22,10 +22,14 @@ class Guarantee(StrEnum):
     SECRETS = "secrets"
 
 
+Rung = Literal["full", "landlock", "none"]
+"""A kind of cell: namespaces; no namespaces, but Landlock and the system call filter; no walls."""
+
+
 class Limits(Frozen):
     """Bounds on one call: seconds, bytes and counts.
 
-    `wall`, `output` and `memory` bound the call's whole process tree; `cpu`, `memory`
+    `wall`, `output`, `memory` and `cpu` bound the call's whole process tree; `cpu`, `memory`
     and `open_files` also each process; `file_size` each file; `processes` counts
     threads too; `scratch` bounds /tmp and /dev/shm each. `grace` is what SIGTERM gives
     a tool at the deadline before SIGKILL.
@@ -64,11 +68,13 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 class CellSettings(Frozen):
     """The policy's [cell] table.
 
-    `read` lends further files and directories read-only, `env` sets variables; the
-    environment holds nothing else of the controller's. `require` names the guarantees
-    without which no call runs.
+    `isolation` names the rung; "auto" is the full one where it can be had, otherwise
+    landlock, never none. `read` lends further files and directories read-only, `env` sets
+    variables; the environment holds nothing else of the controller's. `require` names the
+    guarantees without which no call runs.
     """
 
+    isolation: Literal["auto", "full", "landlock", "none"] = "auto"
     workspace: Literal["rw", "ro", "none"] = "rw"
     network: Literal["none", "host"] = "none"
     read: tuple[WithoutNul, ...] = ()
@@ -117,10 +123,13 @@ class Plan(Frozen):
     """Everything that the cells of one kind need, computed outside of them.
 
     `hidden` are files that an empty one covers. `seccomp` is the filter's program in
-    hexadecimal.
+    hexadecimal, and `seccomp_silent` the one for a kernel that cannot tell what it refused.
+    `scratch` is the directory that holds the cells' scratch space where they have no file
+    systems of their own.
     """
 
     v: Literal[1] = SCHEMA_VERSION
+    rung: Rung
     identity: Identity
     mounts: tuple[Mount, ...]
     hidden: tuple[str, ...]
@@ -132,21 +141,22 @@ class Plan(Frozen):
     python_path: tuple[str, ...]
     python_prefix: str
     limits: Limits
-    seccomp: str
+    seccomp: str | None
+    seccomp_silent: str | None
     landlock: Ruleset | None
+    scratch: str | None
     enforcement: "Enforcement"
 
 
 class Enforcement(Frozen):
     """What was required and what is enforced, two recorded values.
 
-    `rung` names the kind of wall: `full` (namespaces), `inline` (no wall: trusted host
-    code) or `none` (the call never ran). `enforced` maps a guarantee to its mechanism;
-    a guarantee that is absent is not given. `attested` says that the walls were tried from
-    inside before the first call.
+    `rung` names the kind of cell, or is `inline` (no cell: trusted host code), or None (the
+    call never ran). `enforced` maps a guarantee to its mechanism; a guarantee that is absent
+    is not given. `attested` says that the walls were tried from inside before the first call.
     """
 
-    rung: Literal["full", "inline", "none"] = "none"
+    rung: Rung | Literal["inline"] | None = None
     attested: bool = False
     required: tuple[Guarantee, ...] = ()
     enforced: dict[Guarantee, str] = Field(default_factory=dict)
@@ -167,13 +177,19 @@ class Captured(Frozen):
 
 
 class Usage(Frozen):
-    """What a cell used: CPU seconds; peak bytes of the tree, or of its largest process."""
+    """What a cell used: CPU seconds; peak bytes of the tree, or of its largest process.
+
+    `processes` is how many processes and threads the call had, worker included: all that it
+    ever started where they have a PID namespace of their own, otherwise the most at a time
+    that were seen. None where neither is known.
+    """
 
     cpu_seconds: float
     peak_memory: int
+    processes: int | None = None
 
 
-Killed = Literal["wall", "cancel", "output", "memory", "reply"]
+Killed = Literal["wall", "cancel", "output", "memory", "cpu", "processes", "reply"]
 
 
 class Report(Frozen):
@@ -183,7 +199,9 @@ class Report(Frozen):
     tell. `killed` is our own flag. `reply` is the worker's claim; `bad_reply` says what
     was wrong with its bytes. `setup` tells a cell that never became ready. `gone` says
     that the whole process tree was seen to have ended, and `mechanism` how.
-    `memory_kills` counts processes that the kernel ended at the memory limit.
+    `memory_kills` counts processes that the kernel ended at the memory limit. `refused` names
+    system calls that the filter refused, `at_process_limit` says that as many processes as
+    the limit allows were seen, `scratch_full` that scratch space was full at the end.
     """
 
     exit: int | None = None
@@ -196,6 +214,9 @@ class Report(Frozen):
     stderr: Captured = Captured()
     usage: Usage | None = None
     memory_kills: int = 0
+    refused: tuple[str, ...] = ()
+    at_process_limit: bool = False
+    scratch_full: bool = False
     seconds: float = 0.0
     gone: bool = True
     mechanism: str = ""

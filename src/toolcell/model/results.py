@@ -39,6 +39,7 @@ class Category(StrEnum):
     CPU = "cpu"
     PROCESSES = "processes"
     DISK = "disk"
+    OPEN_FILES = "open_files"
     OUTPUT_LIMIT = "output_limit"
     SANDBOX_VIOLATION = "sandbox_violation"
     BAD_REPLY = "bad_reply"
@@ -100,7 +101,9 @@ class ResultMetadata(Frozen):
 
     `stdout` is what a tool printed beside its returned value. Bytes and seconds;
     `peak_memory` is that of the whole tree where a cgroup counts it, otherwise the largest
-    resident size of one process of the call.
+    resident size of one process of the call, and `processes` how many processes and threads
+    it had (see `Usage`). `refused` names system calls that the filter refused, of those that
+    reach for more than a tool has.
     """
 
     stderr: str = ""
@@ -110,6 +113,8 @@ class ResultMetadata(Frozen):
     attempts: int = 0
     cpu_seconds: float | None = None
     peak_memory: int | None = None
+    processes: int | None = None
+    refused: tuple[str, ...] = ()
     ended_by: str = ""
     survivors_checked: bool = False
     digest: str | None = None

@@ -74,6 +74,8 @@ def from_report(
         attempts=attempts,
         cpu_seconds=report.usage and report.usage.cpu_seconds,
         peak_memory=report.usage and report.usage.peak_memory,
+        processes=report.usage and report.usage.processes,
+        refused=report.refused,
         ended_by=report.mechanism,
         survivors_checked=report.gone,
     )

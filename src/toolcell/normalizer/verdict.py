@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from toolcell.model import Category, ErrorInfo, Limits, Report, ToolDefinition
 
+# What a shell says of a child that ended by SIGXCPU, or by the SIGKILL that follows.
+_BY_CPU_LIMIT = (128 + signal.SIGXCPU, 128 + signal.SIGKILL)
+
 
 class Verdict(NamedTuple):
     """Why a call failed, or None where it did not; and how its process ended."""
@@ -28,7 +31,7 @@ def judge(report: Report, definition: ToolDefinition, limits: Limits, wall: floa
         or _out_of_memory(report, limits)
         or _ended_by_signal(report, name, limits)
         or _bad_reply(report)
-        or _by_answer(report, definition)
+        or _by_answer(report, definition, limits)
     )
     return Verdict(error, code, name)
 
@@ -71,6 +74,10 @@ def _ended_by_us(report: Report, limits: Limits, wall: float) -> ErrorInfo | Non
             )
         case "memory":
             return _over_memory(limits)
+        case "cpu":
+            return _over_cpu(limits)
+        case "processes":
+            return _too_many(limits)
 
 
 def _out_of_memory(report: Report, limits: Limits) -> ErrorInfo | None:
@@ -100,11 +107,7 @@ def _ended_by_signal(report: Report, name: str | None, limits: Limits) -> ErrorI
         return None
     used = report.usage.cpu_seconds if report.usage else 0.0
     if name == "SIGXCPU" or (name == "SIGKILL" and used >= limits.cpu):
-        return ErrorInfo(
-            category=Category.CPU,
-            message=f"the call used more than its limit of {limits.cpu:g} s of CPU time",
-            hint="do less in one call",
-        )
+        return _over_cpu(limits)
     if name == "SIGSYS":
         return ErrorInfo(
             category=Category.SANDBOX_VIOLATION,
@@ -120,7 +123,42 @@ def _ended_by_signal(report: Report, name: str | None, limits: Limits) -> ErrorI
     return ErrorInfo(category=Category.SIGNAL, message=f"the process was ended by {name}")
 
 
-def _by_answer(report: Report, definition: ToolDefinition) -> ErrorInfo | None:
+def _over_cpu(limits: Limits) -> ErrorInfo:
+    return ErrorInfo(
+        category=Category.CPU,
+        message=f"the call used more than its limit of {limits.cpu:g} s of CPU time",
+        hint="do less in one call",
+    )
+
+
+def _too_many(limits: Limits) -> ErrorInfo:
+    return ErrorInfo(
+        category=Category.PROCESSES,
+        message=f"the call met its limit of {limits.processes} processes and threads",
+        hint="start fewer at a time",
+    )
+
+
+def _at_a_limit(report: Report, limits: Limits, ended: str) -> ErrorInfo | None:
+    """Why a call failed that met a limit, or was refused something, and then gave up itself."""
+    if report.at_process_limit:
+        return _too_many(limits)
+    if report.scratch_full:
+        return ErrorInfo(
+            category=Category.DISK,
+            message=f"{ended}; its scratch space of {limits.scratch:,} bytes was full",
+            hint="write less to /tmp and /dev/shm, or write to the workspace",
+        )
+    if report.refused:
+        return ErrorInfo(
+            category=Category.SANDBOX_VIOLATION,
+            message=f"{ended}, after the sandbox had refused {', '.join(report.refused)}",
+            hint="tools cannot do this here; find a way that does without it",
+        )
+    return None
+
+
+def _by_answer(report: Report, definition: ToolDefinition, limits: Limits) -> ErrorInfo | None:
     if report.exit is None:
         return ErrorInfo(
             category=Category.WORKER_LOST,
@@ -128,9 +166,18 @@ def _by_answer(report: Report, definition: ToolDefinition) -> ErrorInfo | None:
             retryable=True,
         )
     if report.reply and report.reply["type"] == "error":
-        return _claimed(report.reply)
+        claimed = _claimed(report.reply)
+        if claimed.category is Category.EXCEPTION:
+            return _at_a_limit(report, limits, claimed.message) or claimed
+        return claimed
     if report.exit:
-        return ErrorInfo(category=Category.EXIT_CODE, message=_exit_words(report.exit))
+        used = report.usage.cpu_seconds if report.usage else 0.0
+        if report.exit in _BY_CPU_LIMIT and used >= limits.cpu:
+            return _over_cpu(limits)
+        words = _exit_words(report.exit)
+        return _at_a_limit(report, limits, words) or ErrorInfo(
+            category=Category.EXIT_CODE, message=words
+        )
     if report.reply is None and definition.answers == "value":
         return ErrorInfo(
             category=Category.WORKER_LOST,
@@ -145,6 +192,8 @@ def _claimed(reply: dict[str, str]) -> ErrorInfo:
         message = f"{reply['name']}: {message}" if message else reply["name"]
     elif kind == "memory":
         message = "the tool ran out of memory"
+    elif kind in ("disk", "open_files"):
+        message = f"the tool met a limit: {message}"
     return ErrorInfo(category=Category(kind), message=message or kind, hint=reply["hint"])
 
 

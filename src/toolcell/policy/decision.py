@@ -83,6 +83,12 @@ class ToolPolicy(Frozen):
                 'network = "host" gives up what `require` holds, which is "network" too unless '
                 "the policy says otherwise; write require = [...] without it",
             )
+        if self.cell.isolation == "none" and self.cell.require:
+            raise _contradiction(
+                "cell.isolation",
+                'isolation = "none" gives up every wall, and `require` asks for some, which it '
+                "does unless the policy says otherwise; write require = []",
+            )
         return self
 
     @property

@@ -1,0 +1,105 @@
+"""Sweep: end everything below this process, where no PID namespace does it.
+
+A child whose parent ends goes to the nearest subreaper above it (prctl(2)), so what a cell
+starts stays below its init, however often it forks away. What is found is stopped first,
+because a stopped process cannot fork, and then killed; both again until nothing is left.
+
+A process is signalled by a pidfd, and only after its parent was read again: a PID that was
+found may have ended and be another's by then.
+"""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_STOPS = 20
+_PAUSE = 0.001
+
+
+def end_descendants() -> dict[int, int]:
+    """Kill all descendants and wait for them; returns the wait statuses by PID."""
+    statuses: dict[int, int] = {}
+    while reap(statuses):
+        _stop_all()
+        for pid in descendants():
+            send(pid, signal.SIGKILL)
+        time.sleep(_PAUSE)  # the killed take a moment to end
+    return statuses
+
+
+def reap(statuses: dict[int, int]) -> bool:
+    """Take the statuses of children that have ended; False where no child is left."""
+    try:
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return True
+            statuses[pid] = status
+    except ChildProcessError:
+        return False
+
+
+def send(pid: int, number: int) -> None:
+    """Signal a process if it is still one of this process's descendants."""
+    with suppress(ProcessLookupError):
+        pidfd = os.pidfd_open(pid)
+        try:
+            if _is_below(pid, os.getpid()):
+                signal.pidfd_send_signal(pidfd, number)
+        finally:
+            os.close(pidfd)
+
+
+def descendants() -> list[int]:
+    """The PIDs below this process, zombies included, as far as they stand still."""
+    found: list[int] = []
+    ahead = [os.getpid()]
+    while ahead:
+        children = _children(ahead.pop())
+        found += children
+        ahead += children
+    return found
+
+
+def _stop_all() -> None:
+    known: set[int] = set()
+    for _ in range(_STOPS):
+        found = set(descendants())
+        if found <= known:
+            return
+        for pid in found:
+            send(pid, signal.SIGSTOP)
+        known |= found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # it ended
+        return []
+    if lists:
+        return [int(child) for text in lists for child in text.split()]
+    return [child for child in _all() if _parent(child) == pid]
+
+
+def _all() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+
+
+def _is_below(pid: int, ancestor: int) -> bool:
+    while pid > 1:
+        pid = _parent(pid)
+        if pid == ancestor:
+            return True
+    return False
+
+
+def _parent(pid: int) -> int:
+    """The parent's PID (proc_pid_stat(5)), 0 where the process is gone."""
+    try:
+        # The name in parentheses may hold anything, parentheses too.
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0

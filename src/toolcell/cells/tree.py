@@ -1,0 +1,130 @@
+"""The tree of one call, measured from outside: its processes, their time and their memory.
+
+Only the tree is read: /proc tells the children of each thread (proc_tid_children(5)). What
+ends between two looks is missed; the kernel's own limits hold meanwhile.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+_Number = TypeVar("_Number", int, float)
+
+_SCRATCH = ("tmp", "dev/shm")  # the cell's own, below its root
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a tree was at one moment: processes with their threads, and CPU seconds so far.
+
+    Seconds include those of processes that ended and were waited for.
+    """
+
+    tasks: int
+    seconds: float
+
+
+def look(init: int) -> Look:
+    """Count what an init has below it; raises OSError where nothing could be read."""
+    processes = descendants(init)
+    tasks = sum(_of(process, psutil.Process.num_threads) for process in processes)
+    seconds = sum(_of(process, _seconds) for process in processes)
+    with suppress(psutil.Error):
+        times = psutil.Process(init).cpu_times()
+        seconds += times.children_user + times.children_system
+    return Look(tasks, seconds)
+
+
+def uses_more_than(limit: int, init: int, *, own_files: bool) -> bool:
+    """Whether what an init has below it holds more than `limit` bytes of memory together.
+
+    Resident sizes count a shared page once for each process, and are quick to read;
+    only where their sum is over the limit are the proportional sizes worth asking for.
+    Files in memory count too: those of scratch space, where the cell has file systems of
+    its own, and memory files that some process has open.
+    """
+    processes = descendants(init)
+    files = _scratch_bytes(init) if own_files else 0
+    files += _memory_file_bytes(processes)
+    return (
+        sum(_of(process, _resident) for process in processes) + files > limit
+        and sum(_of(process, _proportional) for process in processes) + files > limit
+    )
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """The living processes below one."""
+    found: list[psutil.Process] = []
+    ahead = [pid]
+    while ahead:
+        for child in children(ahead.pop()):
+            ahead.append(child)
+            with suppress(psutil.NoSuchProcess):
+                found.append(psutil.Process(child))
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """The PIDs of a process's children; none where it has ended."""
+    try:
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except FileNotFoundError:  # a thread of it ended just now
+        return children(pid) if Path(f"/proc/{pid}").exists() else []
+    except ProcessLookupError:
+        return []
+    if not lists and Path(f"/proc/{pid}").exists():  # a kernel without CONFIG_PROC_CHILDREN
+        with suppress(psutil.Error):
+            return [child.pid for child in psutil.Process(pid).children()]
+    return [int(child) for text in lists for child in text.split()]
+
+
+def _of(process: psutil.Process, measure: Callable[[psutil.Process], _Number]) -> _Number | int:
+    try:
+        return measure(process)
+    except psutil.Error:
+        return 0
+
+
+def _seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+def _resident(process: psutil.Process) -> int:
+    return int(process.memory_info().rss)
+
+
+def _proportional(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.AccessDenied:  # a program that made itself undumpable hides it
+        return _resident(process)
+
+
+def _scratch_bytes(init: int) -> int:
+    total = 0
+    for place in _SCRATCH:
+        with suppress(OSError):  # a cell that has ended just now
+            found = os.statvfs(f"/proc/{init}/root/{place}")
+            total += (found.f_blocks - found.f_bfree) * found.f_frsize
+    return total
+
+
+def _memory_file_bytes(processes: Iterable[psutil.Process]) -> int:
+    """What memory files hold that are open and not mapped: a mapping is resident memory."""
+    sizes: dict[tuple[int, int], int] = {}
+    for process in processes:
+        with suppress(OSError):
+            for entry in os.scandir(f"/proc/{process.pid}/fd"):
+                with suppress(OSError):
+                    if str(Path(entry.path).readlink()).startswith("/memfd:"):
+                        found = entry.stat()
+                        if stat.S_ISREG(found.st_mode):
+                            sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
+    return sum(sizes.values())
