@@ -13,8 +13,8 @@ signals are read from a descriptor:
     SIGUSR1   end the call now, and tell what it used
     SIGTERM   where the policy gives tools a grace: pass it on to all of them
 
-Where the kernel can tell which system calls the filter refused, the worker sends init the
-descriptor that tells (seccomp_unotify(2)); init answers each with EPERM and counts.
+Where the kernel can tell of the system calls that the filter refuses, the worker sends init
+the descriptor that tells, and init answers them (see `refusals`).
 
 Everything that can be is prepared in the launcher, before the fork (see `libc`).
 """
@@ -64,43 +64,36 @@ class Steps:
         self.scratch: str | None = plan["scratch"]
         self.graceful = plan["limits"]["graceful"]
         self.processes = plan["limits"]["processes"]
+        self.counted: list[int] = plan["counted"]
         self.launcher = os.getpid()
         free = _Free([0, 1, 2, *theirs])
         self.signals = free.take()
-        self.telling = free.take() if told else None
         self.private = [
             *(libc.close(fd) for fd in ours),
             # The launcher ignores it, so that the kernel reaps its children; init waits.
             libc.signal(signal.SIGCHLD, _SIG_DFL),
             libc.signal_mask(libc.SIG_BLOCK, signal.SIGCHLD, END, signal.SIGTERM),
             libc.signal_descriptor(signal.SIGCHLD, END, signal.SIGTERM).returns(self.signals),
-            *(_way_to_tell(self.telling, free) if self.telling is not None else []),
             *([*_own_namespaces(plan, free), *_own_mounts(plan, free)] if self.full else _adopt()),
         ]
         self.load = free.take()
         self.private.append(libc.open_file("/proc/loadavg", os.O_RDONLY).returns(self.load))
+        # A pair of sockets: the worker sends the descriptor that tells through it.
+        self.telling: int | None = None
+        far = None
+        if told:
+            self.telling, far = free.take(), free.take()
+            self.private.append(libc.socket_pair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         self.rights = [
             *(libc.close(fd) for fd in self.worker_ends if fd != self.reply),
-            *([libc.close(jail.FAR)] if told else []),
+            *([libc.close(far)] if far is not None else []),
             # The interpreter's own handler would let SIGINT from inside end the cell.
             libc.signal(signal.SIGINT, _SIG_IGN),
             libc.prctl(libc.PR_SET_DUMPABLE, 0),
             libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1),
             libc.clear_capabilities(),
         ]
-        self.jail = jail.prepare(plan, *self.worker_ends, told=told)
-
-
-def _way_to_tell(near: int, free: "_Free") -> list[Call]:
-    """A pair of sockets: the worker sends the telling descriptor through it."""
-    far = free.take()
-    free.release(far)
-    return [
-        libc.socket_pair(socket.AF_UNIX, socket.SOCK_SEQPACKET),
-        # Out of the way of the places that the worker gives to its pipes.
-        libc.dup(far, jail.FAR, inherited=False),
-        libc.close(far),
-    ]
+        self.jail = jail.prepare(plan, self.worker_ends, far)
 
 
 def _adopt() -> list[Call]:
@@ -168,7 +161,7 @@ class _Watch:
         if steps.telling is not None:
             self._poller.register(steps.telling, select.POLLIN)
         self._statuses: dict[int, int] = {}
-        self._refusals = refusals.Refusals()
+        self._teller = refusals.Teller(steps.counted, steps.processes)
         self._alive = 0
         self._scratch_full = False
 
@@ -182,7 +175,7 @@ class _Watch:
                 elif fd == self._steps.telling:
                     self._take_teller(fd)
                 # To ask where nobody is left to be told of would block.
-                elif not (events & select.POLLIN and self._refusals.answer(fd)):
+                elif not (events & select.POLLIN and self._teller.answer(fd)):
                     self._poller.unregister(fd)
         if self._worker in self._statuses and self._code() != 0:
             # Why it may have failed, and only as long as that can be seen.
@@ -201,15 +194,16 @@ class _Watch:
         """What is said on the status pipe, in numbers, and then what was refused as JSON.
 
         The worker's exit code (negative: signal), CPU microseconds and peak resident bytes
-        of all that was waited for, processes and threads ever started (negative: unknown),
-        those alive at the end where there may have been too many, whether scratch is full.
+        of all that was waited for, processes and threads ever started (negative: nobody
+        counted), the most that are known to have been alive where there may have been too
+        many, whether scratch is full.
         """
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
-        started = self._started() if self._steps.full else -1
+        started = self._started() if self._steps.full else self._teller.started
         end = (self._alive, self._scratch_full)
         line = b"%d %d %d %d %d %d " % (self._code(), cpu, usage.ru_maxrss * 1024, started, *end)
-        refused = self._refusals.listed()
+        refused = self._teller.listed()
         return line + (wire.encode(refused) if refused else b"[]")
 
     def _code(self) -> int:
@@ -244,7 +238,9 @@ class _Watch:
 
     def _count_alive(self) -> int:
         """Processes and threads of the call; counted only where as many could be alive."""
-        if not self._steps.full or self._started() < self._steps.processes:
+        if not self._steps.full:
+            return self._steps.processes if self._teller.at_limit else 0
+        if self._started() < self._steps.processes:
             return 0
         return sum(_threads(name) for name in os.listdir("/proc") if name.isdigit()) - 1  # noqa: PTH208
 
@@ -325,8 +321,10 @@ def _covered_mounts(plan: dict[str, Any], free: _Free) -> tuple[list[Call], list
     keep: list[Call] = []
     show: list[Call] = []
     made: set[str] = set()
+    trees: list[int] = []
     for target in targets:
         place, tree = free.take(), free.take()
+        trees.append(tree)
         keep += [
             libc.open_path(target).returns(place),
             libc.open_tree(place, target).returns(tree),
@@ -336,6 +334,8 @@ def _covered_mounts(plan: dict[str, Any], free: _Free) -> tuple[list[Call], list
         if not any(target.startswith(f"{other}/") for other in targets):
             show += _mount_point(target, made)
         show += [libc.move_mount(tree, target), libc.close(tree)]
+    for tree in trees:  # free again once all of this is made
+        free.release(tree)
     return keep, show
 
 

@@ -24,9 +24,6 @@ from sandbox_workers.libc import Call
 REQUEST, REPLY = 3, 4
 """Where the worker finds its two private pipes; all else above standard error is closed."""
 
-FAR = 40
-"""Where init leaves the worker's end of the socket for the telling descriptor."""
-
 _TELL = 5
 _FREE = 6  # the lowest descriptor that is free then, and so the one that an open returns
 
@@ -46,40 +43,40 @@ _OBJECTS = {
 }
 
 
-def prepare(
-    plan: dict[str, Any], request: int, reply: int, stdout: int, stderr: int, *, told: bool
-) -> list[Call]:
-    """Return the steps for a worker whose pipe ends have these numbers.
+def prepare(plan: dict[str, Any], ends: list[int], tell: int | None) -> list[Call]:
+    """Return the steps for a worker with pipe ends of these numbers.
 
-    `told` says that refused system calls can be told.
+    `ends` are those of request, reply, stdout and stderr. `tell` is the socket for the
+    descriptor that tells of refused calls, None where none can.
     """
     namespaces, walls = plan["rung"] == "full", plan["rung"] != "none"
     return [
-        *place_descriptors(request, reply, stdout, stderr, told=told),
+        *place_descriptors(ends, tell),
         libc.signal_mask(libc.SIG_SETMASK),
         libc.setsid(),
         *([] if namespaces else [die_with_init()]),
         *([*own_user_namespace(), *limit_kernel_objects()] if namespaces else []),
         *([no_new_privileges(), *drop_capabilities()] if walls else []),
-        *set_limits(plan["limits"]),
+        *set_limits(plan["limits"], count=namespaces),
         *restrict_files(plan["landlock"]),
-        *filter_system_calls(plan, told=told),
+        *filter_system_calls(plan, told=tell is not None),
     ]
 
 
-def place_descriptors(
-    request: int, reply: int, stdout: int, stderr: int, *, told: bool
-) -> list[Call]:
-    """Bring the pipe ends to their places and close everything else."""
+def place_descriptors(ends: list[int], tell: int | None) -> list[Call]:
+    """Bring the pipe ends to their places and close everything else.
+
+    Each stands above the places that are filled before its turn.
+    """
+    request, reply, stdout, stderr = ends
     return [
         libc.dup(stdout, 1, inherited=True),
         libc.dup(stderr, 2, inherited=True),
         libc.dup(request, REQUEST, inherited=False),
         libc.dup(reply, REPLY, inherited=False),
-        *([libc.dup(FAR, _TELL, inherited=False)] if told else []),
-        libc.close_from(_FREE if told else _TELL),
-        # What is opened from here on has the same numbers either way.
-        *([] if told else [libc.dup(0, _TELL, inherited=False)]),
+        # Something is there either way, so that what is opened from here on has one number.
+        libc.dup(0 if tell is None else tell, _TELL, inherited=False),
+        libc.close_from(_FREE),
     ]
 
 
@@ -129,11 +126,15 @@ def drop_capabilities() -> list[Call]:
     ]
 
 
-def set_limits(limits: dict[str, int]) -> list[Call]:
-    """Set resource limits, soft and hard alike, in the units of setrlimit(2)."""
+def set_limits(limits: dict[str, int], *, count: bool) -> list[Call]:
+    """Set resource limits, soft and hard alike, in the units of setrlimit(2).
+
+    `count` says that the kernel can count processes: of a user namespace, not of a user.
+    """
     # SIGXCPU at the soft limit says why; SIGKILL at the hard one ends those who catch it.
     grace = {"cpu": 1}
-    bounds = [(kind, limits[name], grace.get(name, 0)) for name, kind in _LIMITS.items()]
+    names = [name for name in _LIMITS if count or name != "processes"]
+    bounds = [(_LIMITS[name], limits[name], grace.get(name, 0)) for name in names]
     return [
         *(libc.setrlimit(kind, value, value + more) for kind, value, more in bounds),
         # Not 0: a core_pattern that is a pipe is only kept from starting by 1 (core(5)).

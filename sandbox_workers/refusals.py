@@ -1,8 +1,14 @@
-"""Refusals: system calls that the filter refused, told by the kernel and answered by init.
+"""Refusals: system calls that the filter hands to init, which answers them.
 
 A filter can hand a call to whoever holds its listening descriptor (seccomp_unotify(2),
-Linux 5.0). The worker gives that descriptor to init before it runs any tool's code. Init
-answers every call with EPERM and counts; it never lets one pass.
+Linux 5.0). The worker gives that descriptor to init before it runs any tool's code.
+
+    calls that reach for more    EPERM, and an account of them for the controller
+    clone, fork and vfork        where no user namespace counts processes: as long as there
+                                 are fewer than the limit, they go on; then EAGAIN
+
+To let a call go on is only safe where nothing that decides lies in memory, which the caller
+could change meanwhile; the flags of clone are in a register.
 """
 
 import errno
@@ -11,13 +17,24 @@ import os
 import struct
 from typing import Any
 
-from sandbox_workers import libc
+from sandbox_workers import libc, sweep
 
 # struct seccomp_notif and struct seccomp_notif_resp (linux/seccomp.h), and their ioctls.
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _RECEIVE = 0xC0502100
 _SEND = 0xC0182101
+_CONTINUE = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE, Linux 5.5
+
+_NAMESPACES = (
+    libc.CLONE_NEWNS
+    | libc.CLONE_NEWCGROUP
+    | libc.CLONE_NEWUTS
+    | libc.CLONE_NEWIPC
+    | libc.CLONE_NEWUSER
+    | libc.CLONE_NEWPID
+    | libc.CLONE_NEWNET
+)
 
 _ALLOW_ALL = struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)
 _MOST = 32
@@ -40,12 +57,18 @@ def can_tell() -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-class Refusals:
-    """Answers refused calls with EPERM, in init, and keeps an account of them."""
+class Teller:
+    """Answers the calls that are told, and keeps an account of those refused."""
 
-    def __init__(self) -> None:
+    def __init__(self, forks: list[int], limit: int) -> None:
+        """`forks` are the calls to be counted by their numbers, `limit` the most tasks."""
+        self._forks = frozenset(forks)
+        self._limit = limit
+        self._room = 0
         self._counts: dict[int, int] = {}
         self._arguments: dict[int, tuple[int, ...]] = {}
+        self.started = 1 if forks else -1  # the worker
+        self.at_limit = False
 
     def answer(self, teller: int) -> bool:
         """Answer one call that was told; False where nobody is left who could make one."""
@@ -53,13 +76,15 @@ class Refusals:
         try:
             fcntl.ioctl(teller, _RECEIVE, notice)
             identity, _, _, number, _, _, *arguments = _NOTICE.unpack(notice)
-            fcntl.ioctl(teller, _SEND, _ANSWER.pack(identity, 0, -errno.EPERM, 0))
+            if number in self._forks and not arguments[0] & _NAMESPACES:
+                error, flags = self._count()
+            else:
+                error, flags = errno.EPERM, 0
+                self._note(number, tuple(arguments[:_ARGUMENTS]))
+            fcntl.ioctl(teller, _SEND, _ANSWER.pack(identity, 0, -error, flags))
         except OSError as error:
             # ENOENT: the caller was killed in the meantime.
             return error.errno in (errno.ENOENT, errno.EINTR)
-        if number in self._counts or len(self._counts) < _MOST:
-            self._counts[number] = self._counts.get(number, 0) + 1
-            self._arguments.setdefault(number, tuple(arguments[:_ARGUMENTS]))
         return True
 
     def listed(self) -> list[dict[str, Any]]:
@@ -68,3 +93,19 @@ class Refusals:
             {"number": number, "arguments": self._arguments[number], "count": count}
             for number, count in self._counts.items()
         ]
+
+    def _count(self) -> tuple[int, int]:
+        """Error and flags for one more task; all are counted anew once there may be too many."""
+        if self._room <= 0:
+            self._room = self._limit - sweep.tasks()
+        if self._room <= 0:
+            self.at_limit = True
+            return errno.EAGAIN, 0
+        self._room -= 1
+        self.started += 1
+        return 0, _CONTINUE
+
+    def _note(self, number: int, arguments: tuple[int, ...]) -> None:
+        if number in self._counts or len(self._counts) < _MOST:
+            self._counts[number] = self._counts.get(number, 0) + 1
+            self._arguments.setdefault(number, arguments)

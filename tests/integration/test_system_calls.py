@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from toolcell.cells.capabilities import capabilities
-from toolcell.cells.landlock import ruleset
+from toolcell.cells.landlock import second_wall
 from toolcell.cells.syscalls import numbers
 
 pytestmark = pytest.mark.isolation
@@ -401,10 +401,10 @@ async def test_landlock_refuses_writing_where_the_mount_lets_it_through(
 
     def forgetful(abi: int, writable: tuple[str, ...], *, open_network: bool) -> Any:
         # Not below the scratch either: a rule holds across the mounts below its place.
-        return ruleset(abi, ("/dev/shm",), open_network=open_network)
+        return second_wall(abi, ("/dev/shm",), open_network=open_network)
 
     with monkeypatch.context() as patch:
-        patch.setattr("toolcell.cells.plan.ruleset", forgetful)
+        patch.setattr("toolcell.cells.plan.second_wall", forgetful)
         refused = await runner().py(program)
     assert refused.output == "EACCES\n", refused.for_llm()
     assert not (workspace / "new").exists()

@@ -21,9 +21,12 @@ PLAN = {
 }
 
 
+ENDS = [20, 21, 22, 23]
+
+
 def jailed(told=True, **changes):
     """The names of the steps of a jail."""
-    return [step.name for step in jail.prepare(PLAN | changes, 20, 21, 22, 23, told=told)]
+    return [step.name for step in jail.prepare(PLAN | changes, ENDS, 24 if told else None)]
 
 
 def call(result, name="call", number=0, path=None, made=None):
@@ -89,13 +92,13 @@ def test_writing_less_than_everything_is_a_failure():
 def test_the_jail_begins_with_descriptors_and_ends_with_the_filter():
     filter_name = f"prctl {libc.PR_SET_SECCOMP}"
     names = jailed(told=False)
-    assert names[:5] == ["dup3", "dup3", "dup3", "dup3", "close_range"]
+    assert names[:6] == ["dup3"] * 5 + ["close_range"]
     assert names[-2:] == [filter_name, "close"]
     assert names.count(filter_name) == 1
 
 
 def test_the_descriptor_that_tells_is_given_away_and_closed_before_a_tool_runs():
-    steps = jail.prepare(PLAN, 20, 21, 22, 23, told=True)
+    steps = jail.prepare(PLAN, ENDS, 24)
     assert [step.name for step in steps[-4:]] == ["seccomp", "sendmsg", "close", "close"]
     teller = steps[-4].expected
     assert {step.arguments[0] for step in steps[-2:]} == {teller, steps[-3].arguments[0]}
@@ -133,7 +136,7 @@ def test_without_walls_only_descriptors_and_limits_are_left():
 
 
 def test_the_worker_finds_its_pipes_where_it_looks_for_them():
-    placed = [step.arguments for step in jail.place_descriptors(20, 21, 22, 23, told=True)[:4]]
+    placed = [step.arguments for step in jail.place_descriptors(ENDS, 24)[:4]]
     inherited, closed_on_exec = 0, os.O_CLOEXEC
     assert placed == [
         (22, 1, inherited),
@@ -146,12 +149,14 @@ def test_the_worker_finds_its_pipes_where_it_looks_for_them():
 def test_hard_limits_are_the_soft_ones_but_for_a_second_that_tells_of_cpu():
     limits = {"cpu": 3, "memory": 1, "processes": 2, "open_files": 4, "file_size": 5}
     pairs = {}
-    for step in jail.set_limits(limits):
+    for step in jail.set_limits(limits, count=True):
         (limit,) = step.kept
         pairs[step.arguments[0]] = (limit.soft, limit.hard)
     assert pairs[jail.resource.RLIMIT_CPU] == (3, 4)
     del pairs[jail.resource.RLIMIT_CPU]
     assert all(soft == hard for soft, hard in pairs.values())
+    kinds = [step.arguments[0] for step in jail.set_limits(limits, count=False)]
+    assert set(kinds) == {*pairs, jail.resource.RLIMIT_CPU} - {jail.resource.RLIMIT_NPROC}
 
 
 def test_the_lowest_free_number_is_taken_as_the_kernel_does():

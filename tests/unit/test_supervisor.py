@@ -130,8 +130,8 @@ async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_aga
 @pytest.mark.parametrize(
     ("seen", "sweeps", "killed"),
     [
-        (Look(tasks=5, seconds=0.0), True, "processes"),
-        (Look(tasks=5, seconds=0.0), False, None),
+        (Look(tasks=21, seconds=0.0), True, "processes"),
+        (Look(tasks=21, seconds=0.0), False, None),
         (Look(tasks=1, seconds=3.5), False, "cpu"),
         (Look(tasks=1, seconds=2.5), False, None),
     ],
@@ -162,6 +162,7 @@ async def test_what_no_kernel_counts_is_looked_for(peer, monkeypatch, seen, swee
         (b"1 0 0 9 3 0 []", 0, False),
         (b"1 0 0 9 0 0 []", 4, True),
         (b"1 0 0 3 0 0 []", 4, False),
+        (b"1 0 0 4 0 0 []", 0, True),
         (b"1 0 0 -1 0 0 []", 4, True),
     ],
 )

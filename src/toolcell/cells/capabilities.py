@@ -117,6 +117,7 @@ def _without_namespaces(abi: int) -> dict[Guarantee, str]:
     enforced = {
         Guarantee.FILESYSTEM: f"Landlock (ABI {abi}): what files hold; not their names and modes",
         Guarantee.NETWORK: f"seccomp filter: no sockets{tcp}",
+        Guarantee.PROCESSES: "counted by init, which the seccomp filter asks",
         Guarantee.SYSCALLS: "seccomp filter, a list of what is allowed",
         Guarantee.SECRETS: "environment built from nothing, Landlock on files and on /proc",
     }

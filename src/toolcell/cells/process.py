@@ -260,5 +260,5 @@ def _wire_plan(plan: Plan) -> dict[str, Any]:
 _SENT = {
     *("rung", "scratch", "identity", "mounts", "hidden", "files", "links"),
     *("network", "directory", "environment", "python_path", "python_prefix"),
-    *("seccomp", "seccomp_silent", "landlock"),
+    *("seccomp", "seccomp_silent", "counted", "landlock"),
 }

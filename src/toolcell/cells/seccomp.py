@@ -2,7 +2,7 @@
 
     foreign architecture, x32        the process is killed
     known, and not for tools         EPERM, so that a program says what it was refused
-    among these, a reach for more    EPERM too, and init is told of it (seccomp_unotify(2))
+    among these, a reach for more    init is told, and answers EPERM (seccomp_unotify(2))
     clone3, openat2, io_uring_setup  ENOSYS, so that programs take the older way
     unknown                          ENOSYS, as on a kernel that does not have it
 
@@ -12,7 +12,8 @@ clone3 and openat2, whose flags lie in memory, are not allowed at all.
 
 A filter for a cell without namespaces refuses more: what a namespace would have kept to the
 cell (System V IPC, message queues, sockets, limits of other processes), and what Landlock
-does not cover (owners, extended attributes, watches on directories).
+does not cover (owners, extended attributes, watches on directories). There init is also told
+of each start of a process, and counts.
 
 The program is a search tree over ranges of numbers with equal answers. It is compiled
 here, on the trusted side, and only installed in the cell. Classic BPF, seccomp(2).
@@ -101,6 +102,8 @@ _ATTRIBUTES = """
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
 """
 
+_FORKS = ("clone", "fork", "vfork")
+
 _NAMESPACES = 0x7E020000  # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 SET_USER_ID = 0o4000
 SET_GROUP_ID = 0o2000
@@ -174,10 +177,19 @@ def guards(set_id_bits: int) -> dict[str, Guard]:
     }
 
 
+def fork_numbers(architecture: str) -> tuple[int, ...]:
+    """The numbers of the calls that start a process or a thread."""
+    known = numbers(architecture)
+    return tuple(known[name] for name in _FORKS if name in known)
+
+
 def _without_namespaces(*, open_network: bool) -> dict[str, int | Guard]:
     """The answers that differ in a cell that shares the host's namespaces."""
     refused = dict.fromkeys((_OWN_IPC_ONLY + _OWN_FILES_ONLY).split(), REFUSE)
     own: dict[str, int | Guard] = {
+        # Init counts them: a limit on processes is kept for a user, of whom this is not the
+        # only program, and for root not at all.
+        **dict.fromkeys(_FORKS, TOLD),
         # 0 is the caller itself; any other may be a process outside.
         "prlimit64": _only(0, (0,), REFUSE),
         "sched_setaffinity": _only(0, (0,), REFUSE),

@@ -44,6 +44,7 @@ _DEATH_SECONDS = 10.0
 _ACCOUNT_SECONDS = 0.25
 # More than the limit: a process that is at it is told by a signal first, and has a second.
 _CPU_GRACE = 1.0
+_STARTING = 16
 
 
 class Supervisor:
@@ -228,8 +229,10 @@ class Supervisor:
             return "memory"
         if seen.seconds > self._limits.cpu + _CPU_GRACE:
             return "cpu"
-        # In a PID namespace the kernel keeps the count, of a user namespace.
-        return "processes" if self._cell.sweeps and seen.tasks > self._limits.processes else None
+        # With namespaces the kernel keeps the count; without, init does, give or take those that
+        # start at this moment, and where there are no walls nobody else.
+        most = self._limits.processes + _STARTING
+        return "processes" if self._cell.sweeps and seen.tasks > most else None
 
     def _measure(self, pid: int) -> tuple[Look, bool]:
         if self._cell.group is not None:
@@ -313,10 +316,14 @@ class Supervisor:
         )
 
     def _met_process_limit(self, told: "_Told") -> bool:
-        """Whether as many were seen at once; where fewer were ever started, it was not met."""
+        """Whether as many were alive at once as far as anybody saw.
+
+        Where fewer were ever started, it was not met; where just as many were, all lived on
+        and no more could be started.
+        """
         limit = self._limits.processes
         possible = told.started < 0 or told.started >= limit
-        return possible and max(self._most_tasks, told.alive) >= limit
+        return possible and (told.started == limit or max(self._most_tasks, told.alive) >= limit)
 
     def _mechanism(self) -> str:
         how = "init ended all of it" if self._killed else "the worker ended"

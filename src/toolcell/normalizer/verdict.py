@@ -103,7 +103,7 @@ def _bad_reply(report: Report) -> ErrorInfo | None:
 
 
 def _ended_by_signal(report: Report, name: str | None, limits: Limits) -> ErrorInfo | None:
-    if name is None:
+    if name is None or report.killed:  # by us, for what its reply was
         return None
     used = report.usage.cpu_seconds if report.usage else 0.0
     if name == "SIGXCPU" or (name == "SIGKILL" and used >= limits.cpu):
