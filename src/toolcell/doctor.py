@@ -2,6 +2,9 @@
 
 Each attempt has a control: the same thing is done from the controller first, and has to
 succeed there, so that "held" means that the wall held and not that nothing was there.
+
+Where a policy takes the strongest rung that can be had, and that is not the full one, the
+full one is tried too, to tell what keeps it from this machine and what to do.
 """
 
 import tempfile
@@ -12,7 +15,7 @@ from typing import Any, Literal
 import psutil
 
 from toolcell.cells.attestation import probe_definition, probe_targets
-from toolcell.cells.capabilities import rungs
+from toolcell.cells.capabilities import WEAKER, capabilities, rungs
 from toolcell.controller import ToolController
 from toolcell.errors import CellRefused
 from toolcell.model import (
@@ -20,12 +23,17 @@ from toolcell.model import (
     CellSettings,
     Guarantee,
     Limits,
+    Rung,
     ToolCall,
     ToolResult,
 )
 from toolcell.policy import ToolPolicy
 from toolcell.registry import ToolRegistry
 
+_GROUPS = (
+    "start the program with `systemd-run --user --scope -p Delegate=yes`, or as a user to whom "
+    "the memory controller of a cgroup (version 2) is delegated"
+)
 _UNTRIED = "an attempt could not be made"
 
 State = Literal["held", "broken", "not enforced"]
@@ -76,8 +84,44 @@ class Finding:
     fix: str = ""
 
 
-async def examine(policy: ToolPolicy) -> list[Finding]:
-    """Try every guarantee in a cell of the policy's settings; one finding for each."""
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found: the rung that cells get here, every guarantee, and what would be better.
+
+    `weaker` lists what the rung leaves open, `advice` pairs of what could be better and how.
+    """
+
+    rung: Rung | None
+    findings: list[Finding]
+    weaker: tuple[str, ...] = ()
+    advice: tuple[tuple[str, str], ...] = ()
+
+
+async def examine(policy: ToolPolicy) -> Examination:
+    """Try every guarantee in a cell of the policy's settings."""
+    rung, findings = await _tried(policy)
+    if rung is None:
+        return Examination(None, findings)
+    advice = [*(await _for_the_full_rung(policy) if rung == "landlock" else [])]
+    if rung != "none" and capabilities().groups is None:
+        advice.append(
+            ("memory is watched, not counted by the kernel: no cgroup can be made", _GROUPS)
+        )
+    return Examination(rung, findings, WEAKER[rung], tuple(advice))
+
+
+async def _for_the_full_rung(policy: ToolPolicy) -> list[tuple[str, str]]:
+    """Why there are no namespaces, where the policy would have taken them."""
+    if policy.cell.isolation != "auto":
+        return []
+    full = policy.changed(cell={"isolation": "full", "require": []})
+    with tempfile.TemporaryDirectory() as workspace:
+        async with _controller(full.cell, workspace) as controller:
+            result = await _call(controller, "probe", {"targets": {}, "attempts": []})
+    return [(result.error.message, result.error.hint)] if result.error else []
+
+
+async def _tried(policy: ToolPolicy) -> tuple[Rung | None, list[Finding]]:
     # Without `require`, so that what cannot be had is shown rather than refused.
     settings = policy.cell.model_copy(update={"require": ()})
     attempts = [name for names in _WORDS.values() for name in names]
@@ -91,14 +135,17 @@ async def examine(policy: ToolPolicy) -> list[Finding]:
         with probe_targets(given) as targets:
             result = await _call(controller, "probe", {"targets": targets, "attempts": attempts})
             if result.error:
-                return [_unavailable(guarantee, policy, result) for guarantee in Guarantee]
+                return None, [_unavailable(guarantee, policy, result) for guarantee in Guarantee]
             reached = dict(result.structured)
             reached["leave_a_daemon"] = _daemon_left(targets["mark"])
             for guarantee, (amount, _) in _EXHAUST.items():
                 arguments = {"what": guarantee.value, "amount": amount}
                 used = await _call(controller, "exhaust", arguments)
                 reached[guarantee] = _overspent(guarantee, used)
-    return [_finding(guarantee, policy, result, reached) for guarantee in Guarantee]
+    rung = result.enforcement.rung
+    if rung is None or rung == "inline":
+        raise TypeError("the doctor's probe runs in a cell")
+    return rung, [_finding(guarantee, policy, result, reached) for guarantee in Guarantee]
 
 
 def _controller(settings: CellSettings, workspace: str) -> ToolController:
@@ -146,7 +193,7 @@ def _finding(
         guarantee=guarantee,
         state=state,
         required=guarantee in policy.cell.require,
-        mechanism=mechanism or "nothing: the policy opens it, or this machine cannot",
+        mechanism=mechanism or "nothing: the policy opens it, or this rung cannot",
         tried=", ".join(tried),
         detail="; ".join(broken),
         fix="please report this as a security problem" if state == "broken" else "",

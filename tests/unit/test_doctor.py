@@ -46,7 +46,7 @@ def answers(monkeypatch):
 
 
 async def findings():
-    return {finding.guarantee: finding for finding in await examine(POLICY)}
+    return {finding.guarantee: finding for finding in (await examine(POLICY)).findings}
 
 
 async def test_where_every_attempt_was_stopped_every_wall_held(answers):
@@ -69,6 +69,7 @@ async def test_what_was_reached_is_told_and_breaks_its_own_wall_only(answers):
 
 async def test_where_no_cell_could_be_made_nothing_is_said_to_hold(answers):
     answers.probe = failed(Category.CELL_SETUP, "no user namespaces", "switch them on")
+    assert (await examine(POLICY)).rung is None
     for finding in (await findings()).values():
         assert finding.state == "not enforced"
         assert (finding.detail, finding.fix) == ("no user namespaces", "switch them on")
@@ -117,3 +118,41 @@ def test_a_daemon_is_found_by_its_mark(monkeypatch):
     monkeypatch.setattr(doctor.psutil, "process_iter", lambda names: seen)
     assert doctor._daemon_left("the-mark") == "a process outlived its call"
     assert doctor._daemon_left("another") is None
+
+
+def on(rung):
+    return WALLS.model_copy(update={"rung": rung})
+
+
+async def test_the_full_rung_leaves_nothing_more_open(answers, monkeypatch):
+    monkeypatch.setattr(doctor, "capabilities", lambda: SimpleNamespace(groups="some"))
+    found = await examine(POLICY)
+    assert (found.rung, found.weaker, found.advice) == ("full", (), ())
+
+
+async def test_a_weaker_rung_is_told_with_what_it_leaves_open_and_what_keeps_the_full_one_away(
+    answers, monkeypatch
+):
+    monkeypatch.setattr(doctor, "capabilities", lambda: SimpleNamespace(groups="some"))
+    answers.probe = result(structured=dict.fromkeys(HELD), enforcement=on("landlock"))
+    call = answers.call
+
+    async def refused_in_full(controller, name, arguments):
+        if controller.policy.cell.isolation == "full":
+            return failed(Category.CELL_SETUP, "no user namespaces", "switch them on")
+        return await call(controller, name, arguments)
+
+    monkeypatch.setattr(doctor, "_call", refused_in_full)
+    found = await examine(POLICY)
+    assert found.rung == "landlock"
+    assert found.weaker == doctor.WEAKER["landlock"]
+    assert found.advice == (("no user namespaces", "switch them on"),)
+    named = POLICY.changed(cell={"isolation": "landlock"})
+    assert (await examine(named)).advice == (), "the policy asks for no other"
+
+
+async def test_memory_that_no_kernel_counts_is_told_with_what_would_count_it(answers, monkeypatch):
+    monkeypatch.setattr(doctor, "capabilities", lambda: SimpleNamespace(groups=None))
+    ((what, fix),) = (await examine(POLICY)).advice
+    assert "no cgroup" in what
+    assert "systemd-run" in fix

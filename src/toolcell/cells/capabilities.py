@@ -37,6 +37,22 @@ _USERNS_COUNT = Path("/proc/sys/user/max_user_namespaces")
 # What a failed attempt says where the machine does not allow the walls of a rung at all.
 _NOT_ALLOWED = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL, errno.ENOSPC)
 
+WEAKER: dict[Rung, tuple[str, ...]] = {
+    "full": (),
+    "landlock": (
+        "modes and times of files outside can be changed where the tool's user owns them",
+        "whether a file is there can be found out, though not what it or a directory holds",
+        "the host's processes are seen with their arguments, and its users and its name",
+        "no loopback of its own: no sockets at all, unless the policy opens the network",
+        "scratch space is a directory of the host's without a size; /tmp and /dev/shm are closed",
+        "no terminals (pty), no System V IPC, no POSIX message queues or shared memory",
+        "a controller that is root runs tools as the workspace's owner: as root without "
+        "capabilities, where that is root",
+    ),
+    "none": ("there are no walls: a tool can do whatever the controller's user can",),
+}
+"""What a rung leaves open that the full one does not."""
+
 
 @dataclass(frozen=True)
 class Capabilities:

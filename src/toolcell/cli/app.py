@@ -24,6 +24,30 @@ app = typer.Typer(
 
 _FLAG = " "  # typer would write <bool>, as if a flag took a value
 
+
+class Network(StrEnum):
+    """What a cell's network can be."""
+
+    none = "none"
+    host = "host"
+
+
+class WorkspaceMode(StrEnum):
+    """How the workspace is lent."""
+
+    rw = "rw"
+    ro = "ro"
+    none = "none"
+
+
+class IsolationMode(StrEnum):
+    """Which kind of cell; to have no walls at all, a policy has to say so."""
+
+    auto = "auto"
+    full = "full"
+    landlock = "landlock"
+
+
 Policy = Annotated[
     str,
     typer.Option(
@@ -62,27 +86,19 @@ Events = Annotated[
     typer.Option("--events", metavar="FILE", help="Append an event for each step to this file."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", metavar=_FLAG, help="Print JSON on stdout.")]
+Isolation = Annotated[
+    IsolationMode | None,
+    typer.Option(
+        "--isolation",
+        help="The kind of cell: auto is full where namespaces are allowed, otherwise landlock.",
+    ),
+]
 Wall = Annotated[
     str | None, typer.Option("--wall", metavar="TIME", help="Time limit, such as 500ms, 30s or 2m.")
 ]
 Memory = Annotated[
     str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 512MiB.")
 ]
-
-
-class Network(StrEnum):
-    """What a cell's network can be."""
-
-    none = "none"
-    host = "host"
-
-
-class WorkspaceMode(StrEnum):
-    """How the workspace is lent."""
-
-    rw = "rw"
-    ro = "ro"
-    none = "none"
 
 
 def _print_version(wanted: bool) -> None:
@@ -118,6 +134,7 @@ def run(
     network: Annotated[
         Network | None, typer.Option("--network", help="Network of the command.")
     ] = None,
+    isolation: Isolation = None,
     wall: Wall = None,
     cpu: Annotated[
         str | None, typer.Option("--cpu", metavar="TIME", help="CPU time limit, such as 60s.")
@@ -152,6 +169,7 @@ def run(
     from toolcell.cli.run import run_command
 
     cell = {
+        "isolation": isolation and isolation.value,
         "network": network and network.value,
         "workspace": mode and mode.value,
         "read": [str(path) for path in read or ()],
@@ -265,6 +283,7 @@ def tools(
 def doctor(
     policy: Policy = "default",
     workspace: Workspace = None,
+    isolation: Isolation = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what this machine can enforce, by trying to break out of a cell of the policy.
@@ -275,7 +294,8 @@ def doctor(
 
     if workspace is not None:
         resolve_workspace(workspace)
-    raise typer.Exit(show(Setup(policy=policy, workspace=workspace), as_json=as_json))
+    cell = {"isolation": isolation.value} if isolation else {}
+    raise typer.Exit(show(Setup(policy=policy, workspace=workspace, cell=cell), as_json=as_json))
 
 
 def _setup(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from toolcell.cli.exits import FAILED, SUCCEEDED
 from toolcell.cli.setup import Setup
-from toolcell.doctor import Finding, examine
+from toolcell.doctor import Examination, examine
 
 _STYLES = {"held": "green", "broken": "bold red", "not enforced": "yellow"}
 
@@ -15,23 +15,26 @@ _STYLES = {"held": "green", "broken": "bold red", "not enforced": "yellow"}
 def show(setup: Setup, *, as_json: bool) -> int:
     """Examine this machine and print the findings; returns the exit code."""
     policy = setup.effective_policy()
-    findings = asyncio.run(examine(policy))
-    good = all(finding.state == "held" for finding in findings if finding.required)
+    found = asyncio.run(examine(policy))
+    good = all(finding.state == "held" for finding in found.findings if finding.required)
     if as_json:
         document = {
             "kernel": platform.release(),
             "architecture": platform.machine(),
             "policy": policy.name,
+            "rung": found.rung,
             "ready": good,
-            "guarantees": [asdict(finding) for finding in findings],
+            "guarantees": [asdict(finding) for finding in found.findings],
+            "weaker": found.weaker,
+            "advice": [{"what": what, "fix": fix} for what, fix in found.advice],
         }
         print(json.dumps(document, indent=2))
     else:
-        _print(findings, policy.name, good=good)
+        _print(found, policy.name, good=good)
     return SUCCEEDED if good else FAILED
 
 
-def _print(findings: list[Finding], policy: str, *, good: bool) -> None:
+def _print(found: Examination, policy: str, *, good: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
@@ -42,7 +45,7 @@ def _print(findings: list[Finding], policy: str, *, good: bool) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("guarantee", "state", "needed", "by, and what was tried from inside a cell"):
         table.add_column(heading, overflow="fold")
-    for finding in findings:
+    for finding in found.findings:
         style = _STYLES[finding.state]
         table.add_row(
             finding.guarantee,
@@ -50,10 +53,16 @@ def _print(findings: list[Finding], policy: str, *, good: bool) -> None:
             "required" if finding.required else "",
             f"{escape(finding.mechanism)}\n[dim]{escape(finding.tried)}[/dim]",
         )
-    console.print(f"Linux {platform.release()} on {platform.machine()}")
+    rung = f", the {found.rung} rung" if found.rung else ""
+    console.print(f"Linux {platform.release()} on {platform.machine()}{rung}")
     console.print(table)
+    if found.weaker:
+        console.print(f"What the {found.rung} rung leaves open:")
+    for line in found.weaker:
+        console.print(f"  - {escape(line)}")
     # One cause may stand behind all of them: say it once.
-    for detail, fix in dict.fromkeys((f.detail, f.fix) for f in findings if f.detail):
+    causes = [(finding.detail, finding.fix) for finding in found.findings if finding.detail]
+    for detail, fix in dict.fromkeys([*causes, *found.advice]):
         console.print(escape(detail) + (f"\n  fix: {escape(fix)}" if fix else ""))
     verdict = "can" if good else "cannot"
     console.print(f"This machine {verdict} enforce what the {policy} policy requires.")
