@@ -61,8 +61,8 @@ class Teller:
     """Answers the calls that are told, and keeps an account of those refused."""
 
     def __init__(self, forks: list[int], limit: int) -> None:
-        """`forks` are the calls to be counted by their numbers, `limit` the most tasks."""
-        self._forks = frozenset(forks)
+        """`forks` are the calls to be counted by number, clone first; `limit` the most tasks."""
+        self._forks = forks
         self._limit = limit
         self._room = 0
         self._counts: dict[int, int] = {}
@@ -76,7 +76,9 @@ class Teller:
         try:
             fcntl.ioctl(teller, _RECEIVE, notice)
             identity, _, _, number, _, _, *arguments = _NOTICE.unpack(notice)
-            if number in self._forks and not arguments[0] & _NAMESPACES:
+            # Only clone has flags; in the others the register holds anything.
+            is_clone = number in self._forks[:1]
+            if number in self._forks and not (is_clone and arguments[0] & _NAMESPACES):
                 error, flags = self._count()
             else:
                 error, flags = errno.EPERM, 0

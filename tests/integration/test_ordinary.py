@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from toolcell import load_policy
+
 pytestmark = pytest.mark.isolation
+rungs = pytest.mark.parametrize("rung", ["full", "landlock"])
 
 _PYTHON = {
     "a child process": "import subprocess\nsubprocess.run(['echo', 'ok'], check=True)",
@@ -159,9 +162,35 @@ print("ok" if time.localtime().tm_year >= 2024 and "ü".encode() == b"\\xc3\\xbc
 }
 
 
+# What a cell without namespaces cannot have; SECURITY.md and `toolcell doctor` list it.
+_NEEDS_NAMESPACES = {
+    "a multiprocessing lock and queue",
+    "a multiprocessing pool",
+    "a process pool of concurrent.futures",
+    "shared memory",
+    "its own loopback",
+    "UDP on its own loopback",
+    "its own unix sockets",
+    "a pseudo-terminal",
+    "sqlite with a write-ahead log",  # the test's second place is /tmp itself
+    "the user's name",
+    "asyncio",
+    "executables in scratch",
+}
+
+
+@pytest.fixture
+def on_rung(runner: Any, rung: str) -> Any:
+    return runner(cell={"isolation": rung})
+
+
+@rungs
 @pytest.mark.parametrize("what", _PYTHON)
-async def test_a_python_program_has(run: Any, what: str) -> None:
-    result = await run.py(_PYTHON[what])
+async def test_a_python_program_has(on_rung: Any, what: str, rung: str) -> None:
+    result = await on_rung.py(_PYTHON[what])
+    if rung == "landlock" and what in _NEEDS_NAMESPACES:
+        assert not result.success, "it can be had: the list says that it cannot"
+        return
     assert result.success, result.for_llm()
     assert result.output.strip() == "ok"
 
@@ -182,9 +211,13 @@ _SHELL = {
 }
 
 
+@rungs
 @pytest.mark.parametrize("what", _SHELL)
-async def test_a_shell_command_has(run: Any, what: str) -> None:
-    result = await run.sh(_SHELL[what])
+async def test_a_shell_command_has(on_rung: Any, what: str, rung: str) -> None:
+    result = await on_rung.sh(_SHELL[what])
+    if rung == "landlock" and what in _NEEDS_NAMESPACES:
+        assert not result.success, "it can be had: the list says that it cannot"
+        return
     assert result.success, result.for_llm()
     assert result.output == "ok\n"
 
@@ -196,15 +229,46 @@ _PROGRAMS = {
     " && gcc m.c -o m && ./m",
     "node": "node -e 'console.log(\"ok\")'",
     "perl": "perl -e 'print qq(ok\\n)'",
+    "npm": "npm init -y > /dev/null && npm pkg set scripts.test='node -e \"console.log(1)\"'"
+    " && npm test --silent | grep -q 1 && echo ok",
+    "sqlite3": "sqlite3 data.db \"create table t (x); insert into t values ('ok');"
+    ' select x from t"',
     "openssl": "openssl version > /dev/null && echo ok",
 }
 
+_TESTS = """
+import threading
+import numpy
 
+def test_a_product_in_threads():
+    found = []
+    def multiply():
+        found.append(float((numpy.ones((200, 200)) @ numpy.ones((200, 200))).sum()))
+    threads = [threading.Thread(target=multiply) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert found == [200.0**3] * 4
+"""
+
+
+@rungs
+async def test_a_test_run_with_numpy_and_threads_works_under_the_default_policy(
+    runner: Any, workspace: Path, rung: str
+) -> None:
+    (workspace / "test_numbers.py").write_text(_TESTS)
+    policy = load_policy("default").changed(cell={"isolation": rung})
+    result = await runner(policy=policy).sh("python3 -m pytest -q -p no:cacheprovider")
+    assert result.success, result.for_llm()
+    assert "1 passed" in result.output
+
+
+@rungs
 @pytest.mark.parametrize("program", _PROGRAMS)
-async def test_a_program_of_the_system_works(runner: Any, program: str) -> None:
+async def test_a_program_of_the_system_works(runner: Any, program: str, rung: str) -> None:
     if not (path := shutil.which(program)) or not Path(path).resolve().is_relative_to("/usr"):
         pytest.skip(f"this host has no {program} among the system's programs")
-    result = await runner().sh(_PROGRAMS[program])
+    policy = load_policy("default").changed(cell={"isolation": rung})
+    result = await runner(policy=policy).sh(_PROGRAMS[program])
     assert result.success, result.for_llm()
     assert result.output == "ok\n"
 

@@ -40,7 +40,7 @@ _NOT_ALLOWED = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL, errno.ENO
 WEAKER: dict[Rung, tuple[str, ...]] = {
     "full": (),
     "landlock": (
-        "modes and times of files outside can be changed where the tool's user owns them",
+        "modes, times and groups of files outside can be changed where the tool's user owns them",
         "whether a file is there can be found out, though not what it or a directory holds",
         "the host's processes are seen with their arguments, and its users and its name",
         "no loopback of its own: no sockets at all, unless the policy opens the network",

@@ -265,4 +265,7 @@ def _environment(settings: CellSettings, *, own_root: bool) -> dict[str, str]:
         environment["VIRTUAL_ENV"] = sys.prefix
     if own_root:
         environment |= {"HOME": _SCRATCH, "TMPDIR": _SCRATCH}
+    else:
+        # It is there, and git gives up where it may not be read.
+        environment["GIT_CONFIG_NOSYSTEM"] = "1"
     return environment | settings.env

@@ -12,7 +12,7 @@ clone3 and openat2, whose flags lie in memory, are not allowed at all.
 
 A filter for a cell without namespaces refuses more: what a namespace would have kept to the
 cell (System V IPC, message queues, sockets, limits of other processes), and what Landlock
-does not cover (owners, extended attributes, watches on directories). There init is also told
+does not cover (extended attributes, watches on directories). There init is also told
 of each start of a process, and counts.
 
 The program is a search tree over ranges of numbers with equal answers. It is compiled
@@ -97,10 +97,8 @@ _OWN_IPC_ONLY = """
     shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl
     mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
 """
-_OWN_FILES_ONLY = "chown lchown fchown fchownat inotify_add_watch"
-_ATTRIBUTES = """
-    setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
-"""
+_WATCHES = "inotify_add_watch"
+_ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr"
 
 _FORKS = ("clone", "fork", "vfork")
 
@@ -185,7 +183,7 @@ def fork_numbers(architecture: str) -> tuple[int, ...]:
 
 def _without_namespaces(*, open_network: bool) -> dict[str, int | Guard]:
     """The answers that differ in a cell that shares the host's namespaces."""
-    refused = dict.fromkeys((_OWN_IPC_ONLY + _OWN_FILES_ONLY).split(), REFUSE)
+    refused = dict.fromkeys((_OWN_IPC_ONLY + _WATCHES).split(), REFUSE)
     own: dict[str, int | Guard] = {
         # Init counts them: a limit on processes is kept for a user, of whom this is not the
         # only program, and for root not at all.
