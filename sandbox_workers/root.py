@@ -41,8 +41,8 @@ def enter(plan: dict[str, Any]) -> None:
     identity = plan["identity"]
     privileged = os.geteuid() == 0
     if privileged:
-        os.setgroups([])
         libc.do(libc.unshare(libc.CLONE_NEWNS))
+        os.setgroups([])
     else:
         with _mapper(identity):
             libc.do(libc.unshare(libc.CLONE_NEWUSER | libc.CLONE_NEWNS))

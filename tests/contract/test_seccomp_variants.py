@@ -81,10 +81,8 @@ def test_without_namespaces_init_is_asked_of_every_start_of_a_process(architectu
         "msgrcv",
         "mq_open",
         "mq_unlink",
-        "fchown",
-        "fchownat",
         "inotify_add_watch",
-    ],  # as a list it would fill the page
+    ],
 )
 def test_what_a_namespace_would_have_kept_to_the_cell_is_refused_without(
     architecture: str, name: str

@@ -41,7 +41,8 @@ WEAKER: dict[Rung, tuple[str, ...]] = {
     "full": (),
     "landlock": (
         "modes, times and groups of files outside can be changed where the tool's user owns them",
-        "whether a file is there can be found out, though not what it or a directory holds",
+        "whether a file is there can be found out, though not what it or a directory holds; "
+        "the directories of tools' own modules can be listed",
         "the host's processes are seen with their arguments, and its users and its name",
         "no loopback of its own: no sockets at all, unless the policy opens the network",
         "scratch space is a directory of the host's without a size; /tmp and /dev/shm are closed",

@@ -75,14 +75,20 @@ def only_wall(
     readable: Iterable[str],
     writable: Iterable[str],
     devices: Iterable[str],
+    listed: Iterable[str],
     *,
     open_network: bool,
 ) -> Ruleset:
-    """Return the rules for a cell that shares the host's root: what they do not name is denied."""
+    """Return the rules for a cell that shares the host's root: what they do not name is denied.
+
+    `listed` are directories whose names may be read, theirs and those below, and no file: an
+    import looks for a module in the list of its directory.
+    """
     rules = [("/proc", READ_FILE | READ_DIR), (SCRATCH, _OWN)]
     rules += [(place, _READ if Path(place).is_dir() else _READ & _OF_FILES) for place in readable]
     rules += [(place, _USE & _OF_FILES) for place in devices]
     rules += [(place, _OWN) for place in writable]
+    rules += [(place, READ_DIR) for place in listed]
     tcp = BIND_TCP | CONNECT_TCP if abi >= 4 and not open_network else 0
     return _ruleset(abi, rules, tcp=tcp, open_network=open_network)
 

@@ -112,7 +112,7 @@ def make_plan(
         seccomp=_filter(settings, place, rung, told=True),
         seccomp_silent=_filter(settings, place, rung, told=False),
         counted=fork_numbers(platform.machine()) if rung == "landlock" else (),
-        landlock=_landlock(capabilities, mounts, settings, rung),
+        landlock=_landlock(capabilities, mounts, settings, rung, lent),
         scratch=None if own_root else _scratch(),
         enforcement=enforcement,
     )
@@ -163,7 +163,11 @@ def _links(mounts: list[Mount]) -> dict[str, str]:
 
 
 def _landlock(
-    capabilities: Capabilities, mounts: list[Mount], settings: CellSettings, rung: Rung
+    capabilities: Capabilities,
+    mounts: list[Mount],
+    settings: CellSettings,
+    rung: Rung,
+    code: list[str],
 ) -> Ruleset | None:
     writable = [mount.target for mount in mounts if mount.writable]
     open_network = settings.network == "host"
@@ -178,6 +182,7 @@ def _landlock(
         + [path for path in _SHARED_FILES if Path(path).exists()],
         writable,
         [path for path in _DEVICES if Path(path).exists()],
+        sorted({str(Path(path).parent) for path in [*code, *map(str, own_code())]}),
         open_network=open_network,
     )
 
