@@ -14,6 +14,7 @@ error that says which limit it met. The pipe does not survive an execve.
 
 import binascii
 import errno
+import importlib
 import io
 import os
 import sys
@@ -45,6 +46,26 @@ def prepare(plan: dict[str, Any]) -> None:
     sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # final only by convention
     sys.stderr = sys.__stderr__ = _text_stream(2)  # type: ignore[misc]
     handlers.prepare()
+    if plan["preload"]:
+        _preload(plan["preload"], plan["preload_path"])
+
+
+def _preload(names: list[str], path: list[str]) -> None:
+    """Import what the operator trusts, from where no tool can write."""
+    before, sys.path[:] = sys.path[:], path
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # whatever a module raises
+            words = f"{type(error).__name__}: {error}"
+            raise OSError(f"the module {name} cannot be preloaded: {words}") from error
+        if len(list(Path("/proc/self/task").iterdir())) > 1:
+            raise OSError(
+                f"the module {name} cannot be preloaded: it starts threads, which no fork "
+                "carries along; some libraries start none when told to, such as by "
+                'OPENBLAS_NUM_THREADS = "1" in `env`'
+            )
+    sys.path[:] = before
 
 
 def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from toolcell import tool
+from toolcell.errors import ImportPathWarning
 
 pytestmark = pytest.mark.isolation
 
@@ -234,3 +235,33 @@ async def test_an_inline_tool_runs_here_and_says_that_there_is_no_wall(runner: A
 async def test_a_tool_sees_the_controllers_prefix(run: Any, on_host: Any) -> None:
     code = "import sys, sysconfig; print(sys.prefix, sysconfig.get_path('purelib'))"
     assert (await run.py(code)).output == on_host(code)
+
+
+@pytest.mark.parametrize("rung", ["full", "landlock"])
+async def test_a_preloaded_module_is_there_before_the_call(runner: Any, rung: str) -> None:
+    code = "import sys; print('decimal' in sys.modules)"
+    with_it = runner(cell={"preload": ["decimal"], "isolation": rung})
+    assert (await with_it.py(code)).output == "True\n"
+    assert (await runner(cell={"isolation": rung}).py(code)).output == "False\n", "the control"
+
+
+async def test_a_module_that_a_tool_could_have_written_is_not_preloaded(
+    runner: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "planted.py").write_text("")
+    monkeypatch.syspath_prepend(str(workspace))
+    with pytest.warns(ImportPathWarning):
+        result = await runner(cell={"preload": ["planted"]})("echo", text="x")
+    assert result.error.category == "cell_setup"
+    assert "planted cannot be preloaded: ModuleNotFoundError" in result.error.message
+
+
+async def test_a_module_that_starts_threads_is_not_preloaded(runner: Any, module: Any) -> None:
+    source = (
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()"
+    )
+    place = Path(module(source).__file__)
+    cell = {"preload": [place.stem], "read": [str(place.parent)]}
+    result = await runner(cell=cell)("echo", text="x")
+    assert result.error.category == "cell_setup"
+    assert "it starts threads" in result.error.message

@@ -108,6 +108,8 @@ def make_plan(
         directory=str(place or (_SCRATCH if own_root else _HERE)),
         python_path=tuple(_python_path(mounts)),
         python_prefix=sys.prefix,
+        preload=settings.preload,
+        preload_path=tuple(_fixed_path(mounts)),
         limits=limits,
         seccomp=_filter(settings, place, rung, told=True),
         seccomp_silent=_filter(settings, place, rung, told=False),
@@ -251,6 +253,12 @@ def _python_path(mounts: list[Mount]) -> list[str]:
     # The directories that hold the two packages; in a checkout no mount covers them whole.
     own = [str(place.parent) for place in own_code()]
     return list(dict.fromkeys([*seen, *own]))
+
+
+def _fixed_path(mounts: list[Mount]) -> list[str]:
+    """The import path as far as no tool can write there: what the launcher may import from."""
+    writable = [mount.target for mount in mounts if mount.writable]
+    return [entry for entry in _python_path(mounts) if not is_inside(entry, (*SCRATCH, *writable))]
 
 
 def _environment(settings: CellSettings, *, own_root: bool) -> dict[str, str]:

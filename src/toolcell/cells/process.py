@@ -260,5 +260,6 @@ def _wire_plan(plan: Plan) -> dict[str, Any]:
 _SENT = {
     *("rung", "scratch", "identity", "mounts", "hidden", "files", "links"),
     *("network", "directory", "environment", "python_path", "python_prefix"),
+    *("preload", "preload_path"),
     *("seccomp", "seccomp_silent", "counted", "landlock"),
 }

@@ -63,6 +63,7 @@ class Limits(Frozen):
 # What execve(2) and open(2) can be given.
 WithoutNul = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
 
 
 class CellSettings(Frozen):
@@ -70,8 +71,10 @@ class CellSettings(Frozen):
 
     `isolation` names the rung; "auto" is the full one where it can be had, otherwise
     landlock, never none. `read` lends further files and directories read-only, `env` sets
-    variables; the environment holds nothing else of the controller's. `require` names the
-    guarantees without which no call runs.
+    variables; the environment holds nothing else of the controller's. `preload` names modules
+    that are imported once, before cells are made, and are there in each: the operator trusts
+    them, because all cells share what they did. `require` names the guarantees without which no
+    call runs.
     """
 
     isolation: Literal["auto", "full", "landlock", "none"] = "auto"
@@ -79,6 +82,7 @@ class CellSettings(Frozen):
     network: Literal["none", "host"] = "none"
     read: tuple[WithoutNul, ...] = ()
     env: dict[VariableName, WithoutNul] = Field(default_factory=dict)
+    preload: tuple[ModuleName, ...] = ()
     require: tuple[Guarantee, ...] = (
         Guarantee.FILESYSTEM,
         Guarantee.NETWORK,
@@ -140,6 +144,8 @@ class Plan(Frozen):
     network: Literal["none", "host"]
     directory: str
     python_path: tuple[str, ...]
+    preload: tuple[str, ...]
+    preload_path: tuple[str, ...]
     python_prefix: str
     limits: Limits
     seccomp: str | None
