@@ -63,7 +63,7 @@ def lent_mounts(settings: CellSettings, workspace: Path | None, fixed: list[str]
         place = Path(os.path.expanduser(path)).resolve()  # noqa: PTH111  # pathlib raises for an unknown user
         if not place.exists():
             raise _missing(path, kept=path in fixed)
-        if not _is_read_only(mounts, place):
+        if not is_read_only(mounts, place):
             for pin in _between(workspace, place) if settings.workspace == "rw" else ():
                 mounts.setdefault(pin, Mount(source=pin, target=pin, writable=True, owned=True))
             mounts[str(place)] = Mount(source=str(place), target=str(place), owned=True)
@@ -82,7 +82,7 @@ def _missing(path: str, *, kept: bool) -> CellRefused:
     )
 
 
-def _is_read_only(mounts: dict[str, Mount], place: Path) -> bool:
+def is_read_only(mounts: dict[str, Mount], place: Path) -> bool:
     """Whether the nearest mount at or above a place shows it, and read-only, already."""
     for path in (place, *place.parents):
         if mount := mounts.get(str(path)):
@@ -192,7 +192,7 @@ def warn_of_planted_modules(mounts: list[Mount]) -> None:
         place = Path(entry or ".").resolve()
         if str(place) == sysconfig.get_path("stdlib"):
             return
-        if any(str(part) in table for part in (place, *place.parents)) and not _is_read_only(
+        if any(str(part) in table for part in (place, *place.parents)) and not is_read_only(
             table, place
         ):
             warnings.warn(

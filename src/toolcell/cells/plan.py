@@ -20,6 +20,7 @@ from toolcell.cells.lending import (
     hidden_files,
     is_inside,
     is_kept,
+    is_read_only,
     lent_mounts,
     own_code,
     read_only,
@@ -257,8 +258,12 @@ def _python_path(mounts: list[Mount]) -> list[str]:
 
 def _fixed_path(mounts: list[Mount]) -> list[str]:
     """The import path as far as no tool can write there: what the launcher may import from."""
-    writable = [mount.target for mount in mounts if mount.writable]
-    return [entry for entry in _python_path(mounts) if not is_inside(entry, (*SCRATCH, *writable))]
+    table = {mount.target: mount for mount in mounts}
+    return [
+        entry
+        for entry in _python_path(mounts)
+        if is_read_only(table, Path(entry)) or not is_inside(entry, table)
+    ]
 
 
 def _environment(settings: CellSettings, *, own_root: bool) -> dict[str, str]:
