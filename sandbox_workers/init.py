@@ -38,7 +38,8 @@ END = signal.SIGUSR1
 _SIOCSIFFLAGS = 0x8914  # netdevice(7)
 _IFF_UP = 1
 _SIG_DFL, _SIG_IGN = 0, 1
-_SIGNAL_INFO = 128  # bytes of a struct signalfd_siginfo, which begins with the number
+_SIGNAL_INFO = 128  # bytes of a struct signalfd_siginfo
+_SIGNAL_HEAD = struct.Struct("=IiiI")  # its number, errno, code and the sender's PID
 
 _INODES = 65536
 _TERMINALS = "newinstance,ptmxmode=0666,max=128"
@@ -211,7 +212,9 @@ class _Watch:
 
     def _take_signal(self) -> bool:
         """Do what one signal says; whether the call is over."""
-        number = os.read(self._steps.signals, _SIGNAL_INFO)[0]
+        number, _, _, sender = _SIGNAL_HEAD.unpack_from(os.read(self._steps.signals, _SIGNAL_INFO))
+        if self._steps.full and sender and number != signal.SIGCHLD:
+            return False  # from inside: what is outside of a PID namespace has no PID in it
         if number == END:
             return True
         if number == signal.SIGCHLD:

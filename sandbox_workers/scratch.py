@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _MINE = 0o700
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make(place: str, uid: int, gid: int) -> None:
@@ -37,7 +38,7 @@ def clear(place: str, seconds: float) -> None:
     """
     until = time.monotonic() + seconds
     with suppress(OSError):  # what cannot be removed stays, and the next sweep tries again
-        top = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        top = os.open(place, _DIRECTORY)
         try:
             os.fchmod(top, _MINE)
             _empty(top, until)
@@ -55,20 +56,40 @@ def _empty(top: int, until: float) -> None:
             if not _is_directory(name, top):
                 os.unlink(name, dir_fd=top)
                 continue
-            os.chmod(name, _MINE, dir_fd=top)
-            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+            inner = _opened(name, top)
             try:
                 for entry in os.listdir(inner):  # noqa: PTH208  # of a descriptor
                     if _is_directory(entry, inner):
-                        # Moving a directory to another parent writes in it: its "..".
-                        os.chmod(entry, _MINE, dir_fd=inner)
                         moved += 1
-                        os.rename(entry, f"{unlike}.{moved}", src_dir_fd=inner, dst_dir_fd=top)
+                        _move_up(entry, inner, f"{unlike}.{moved}", top)
                     else:
                         os.unlink(entry, dir_fd=inner)
             finally:
                 os.close(inner)
             os.rmdir(name, dir_fd=top)
+
+
+def _opened(name: str, place: int) -> int:
+    """Open a directory and make it its owner's to change.
+
+    A keeper that is root is let in at once. It never changes a mode by name: a process of
+    the directory's owner could put a link there.
+    """
+    try:
+        directory = os.open(name, _DIRECTORY, dir_fd=place)
+    except PermissionError:
+        os.chmod(name, _MINE, dir_fd=place)
+        directory = os.open(name, _DIRECTORY, dir_fd=place)
+    os.fchmod(directory, _MINE)
+    return directory
+
+
+def _move_up(name: str, place: int, new_name: str, top: int) -> None:
+    try:
+        os.rename(name, new_name, src_dir_fd=place, dst_dir_fd=top)
+    except PermissionError:  # its own ".." is written in it
+        os.chmod(name, _MINE, dir_fd=place)
+        os.rename(name, new_name, src_dir_fd=place, dst_dir_fd=top)
 
 
 def _is_directory(name: str, place: int) -> bool:

@@ -103,9 +103,11 @@ def test_extended_attributes_are_answered_as_by_a_file_system_without(architectu
 def test_no_sockets_are_made_without_a_network_of_the_cells_own(architecture: str) -> None:
     for family, refused in ((1, REFUSE), (2, TOLD), (10, TOLD), (16, NO_FAMILY), (17, NO_FAMILY)):
         assert answer(architecture, SHARED, "socket", family) == refused
-    for family in (1, 2, 10):
+    for family in (2, 10):
         assert answer(architecture, OPEN, "socket", family) == ALLOW
         assert answer(architecture, FULL, "socket", family) == ALLOW
+    assert answer(architecture, FULL, "socket", 1) == ALLOW, "its root holds no service's"
+    assert answer(architecture, OPEN, "socket", 1) == REFUSE, "the host's root does"
     assert answer(architecture, SHARED, "socketpair", 1) == ALLOW, "nobody else is at its end"
 
 

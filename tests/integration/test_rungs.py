@@ -291,3 +291,14 @@ async def test_a_controller_that_is_root_runs_tools_as_the_workspaces_owner(
     fields = dict(line.split(":\t") for line in result.output.splitlines())
     assert fields.pop("NoNewPrivs") == "1"
     assert {int(value, 16) for value in fields.values()} == {0}
+
+
+@pytest.mark.parametrize("landlock", [True, False])
+async def test_init_heeds_no_signal_from_inside(
+    runner: Any, monkeypatch: pytest.MonkeyPatch, landlock: bool
+) -> None:
+    if not landlock:
+        monkeypatch.setattr("toolcell.cells.plan.second_wall", lambda *_, **__: None)
+    result = await runner(limits={"grace": 1}).sh("kill -USR1 1; kill -TERM 1; kill -9 1; echo on")
+    assert (result.success, result.output) == (True, "on\n")
+    assert ("not permitted" in result.metadata.stderr) is landlock, "the control: one was sent"

@@ -43,8 +43,9 @@ WEAKER: dict[Rung, tuple[str, ...]] = {
         "modes, times and groups of files outside can be changed where the tool's user owns them",
         "whether a file is there can be found out, though not what it or a directory holds; "
         "the directories of tools' own modules can be listed",
-        "the host's processes are seen with their arguments, and its users and its name",
-        "no loopback of its own: no sockets at all, unless the policy opens the network",
+        "the host's processes are seen with their arguments, its connections, users and name",
+        "no loopback of its own: no sockets at all, unless the policy opens the network, and then "
+        "no unix sockets",
         "scratch space is a directory of the host's without a size; /tmp and /dev/shm are closed",
         "no terminals (pty), no System V IPC, no POSIX message queues or shared memory",
         "a controller that is root runs tools as the workspace's owner: as root without "
@@ -132,12 +133,16 @@ def _full(kernel: tuple[int, int], landlock_abi: int) -> dict[Guarantee, str]:
 def _without_namespaces(abi: int) -> dict[Guarantee, str]:
     tcp = f" and Landlock (ABI {abi}) on TCP" if abi >= 4 else ""
     enforced = {
-        Guarantee.FILESYSTEM: f"Landlock (ABI {abi}): what files hold; not their names and modes",
         Guarantee.NETWORK: f"seccomp filter: no sockets{tcp}",
         Guarantee.PROCESSES: "counted by init, which the seccomp filter asks",
         Guarantee.SYSCALLS: "seccomp filter, a list of what is allowed",
         Guarantee.SECRETS: "environment built from nothing, Landlock on files and on /proc",
     }
+    # Before, a tool could cut off any file of its user's (truncate(2)).
+    if abi >= landlock.COVERS_TRUNCATE:
+        enforced[Guarantee.FILESYSTEM] = (
+            f"Landlock (ABI {abi}): what files hold; not their names and modes"
+        )
     # Before, a tool could end the processes that are to end it.
     if abi >= landlock.SCOPED:
         enforced[Guarantee.PROCESS_TREE] = "subreaper that sweeps; Landlock keeps signals inside"

@@ -44,6 +44,7 @@ CONNECT_TCP = 1 << 1
 SCOPE_ABSTRACT_UNIX_SOCKET = 1 << 0
 SCOPE_SIGNAL = 1 << 1
 
+COVERS_TRUNCATE = 3
 SCOPED = 6
 """The first ABI that keeps a cell's signals to the cell."""
 

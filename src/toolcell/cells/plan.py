@@ -116,7 +116,7 @@ def make_plan(
         seccomp_silent=_filter(settings, place, rung, told=False),
         counted=fork_numbers(platform.machine()) if rung == "landlock" else (),
         landlock=_landlock(capabilities, mounts, settings, rung, lent),
-        scratch=None if own_root else _scratch(),
+        scratch=None if own_root else _scratch(mounts),
         enforcement=enforcement,
     )
 
@@ -148,10 +148,17 @@ def _filter(
     return compile_filter(platform.machine(), variant).hex()
 
 
-def _scratch() -> str:
+def _scratch(mounts: list[Mount]) -> str:
     """A directory that the keeper will make; the sweep of the next one reads the name."""
-    name = f"toolcell-{os.getpid()}-{secrets.token_hex(8)}"
-    return str(Path(tempfile.gettempdir()).resolve() / name)
+    place = Path(tempfile.gettempdir()).resolve()
+    # What is lent can be read by every call, and scratch is of one call.
+    if is_inside(str(place), [mount.source for mount in mounts]):
+        raise CellRefused(
+            f"the temporary directory {place} lies in what is lent to tools, and without mounts "
+            "the scratch space of each call would be open to the others",
+            "set TMPDIR to a directory elsewhere, such as /tmp",
+        )
+    return str(place / f"toolcell-{os.getpid()}-{secrets.token_hex(8)}")
 
 
 def _links(mounts: list[Mount]) -> dict[str, str]:

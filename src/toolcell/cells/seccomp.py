@@ -139,15 +139,17 @@ def _only(argument: int, values: Iterable[int], otherwise: int) -> Guard:
 
 
 _FAMILIES = _only(0, (_AF_UNIX, _AF_INET, _AF_INET6), NO_FAMILY)
-# Netlink is asked for in passing by every look-up of a host's name.
-_NO_SOCKETS = Guard(
-    (
-        ((Test(0, "is", _AF_INET),), TOLD),
-        ((Test(0, "is", _AF_INET6),), TOLD),
-        ((Test(0, "is", _AF_UNIX),), REFUSE),
-    ),
-    NO_FAMILY,
-)
+
+
+def _shared_network(internet: int) -> Guard:
+    """Which sockets there are where the host's are near; `internet` is the answer for IP.
+
+    No unix sockets: a service's may lie anywhere in the host's tree, and Landlock does not
+    cover a connection to one (before Linux 7). Netlink is asked for in passing by every
+    look-up of a host's name.
+    """
+    rules = [((Test(0, "is", family),), internet) for family in (_AF_INET, _AF_INET6)]
+    return Guard((*rules, ((Test(0, "is", _AF_UNIX),), REFUSE)), NO_FAMILY)
 
 
 def guards(set_id_bits: int) -> dict[str, Guard]:
@@ -196,8 +198,7 @@ def _without_namespaces(*, open_network: bool) -> dict[str, int | Guard]:
         "sched_setscheduler": _only(0, (0,), REFUSE),
         "setpriority": _only(1, (0,), REFUSE),
     }
-    if not open_network:
-        own["socket"] = _NO_SOCKETS
+    own["socket"] = _shared_network(ALLOW if open_network else TOLD)
     return refused | dict.fromkeys(_ATTRIBUTES.split(), UNSUPPORTED) | own
 
 
