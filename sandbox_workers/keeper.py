@@ -39,6 +39,8 @@ def main() -> NoReturn:
     memory = int(sys.argv[2])
     controller = int(sys.argv[3])
     os.umask(0o022)
+    # A host that ignores the ends of its children hands that on, and nobody could be waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     watch = os.pidfd_open(controller)
     if os.getppid() != controller:  # it died before the pidfd was opened
         os._exit(0)
