@@ -117,6 +117,35 @@ def test_run_ends_a_whole_tree_at_its_deadline(cli: Any, processes: Any) -> None
     assert processes(mark) == []
 
 
+@pytest.mark.parametrize("rung", ["full", "landlock"])
+def test_run_names_the_wall_or_the_limit_that_a_command_met(cli: Any, rung: str) -> None:
+    options = ("run", "--isolation", rung, "--processes", "8")
+    refused = cli(*options, "--", "unshare", "--user", "true")
+    assert refused.returncode == 1, "the command's own"
+    assert "toolcell: " in refused.stderr
+    assert "refused unshare(CLONE_NEWUSER)" in refused.stderr
+    assert "toolcell: " not in cli(*options, "--", "false").stderr, "a failure of its own"
+
+
+@pytest.mark.parametrize(("rung", "code"), [("full", 0), ("landlock", 0), ("none", 2)])
+def test_the_rung_can_be_named_but_for_none(cli: Any, rung: str, code: int) -> None:
+    done = cli("run", "--isolation", rung, "--json", "--", "true")
+    assert done.returncode == code
+    if code == 0:
+        assert json.loads(done.stdout)["enforcement"]["rung"] == rung
+
+
+@pytest.mark.parametrize("rung", ["full", "landlock"])
+def test_the_doctor_tells_the_rung_and_what_it_leaves_open(cli: Any, rung: str) -> None:
+    done = cli("doctor", "--isolation", rung, "--json", lend=False)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["rung"], found["ready"]) == (0, rung, True)
+    states = {each["guarantee"]: each["state"] for each in found["guarantees"]}
+    assert {state for name, state in states.items() if name != "disk"} == {"held"}
+    assert states["disk"] == ("held" if rung == "full" else "not enforced")
+    assert bool(found["weaker"]) == (rung == "landlock")
+
+
 def test_run_as_json_is_one_result(cli: Any) -> None:
     done = cli("run", "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
     result = json.loads(done.stdout)

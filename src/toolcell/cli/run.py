@@ -10,7 +10,7 @@ from toolcell.cells.supervisor import Stream
 from toolcell.cli.exits import of_command
 from toolcell.cli.setup import Setup
 from toolcell.grants import RunOptions
-from toolcell.model import ApprovalRequest, ToolCall, ToolResult
+from toolcell.model import ApprovalRequest, Category, ToolCall, ToolResult
 
 
 def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool) -> int:
@@ -27,7 +27,7 @@ def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool)
         print(outcome.model_dump_json())
     elif isinstance(outcome, ApprovalRequest):
         print(f"toolcell: this command needs approval: {outcome.reason}", file=sys.stderr)
-    elif outcome.error and outcome.return_code is None:
+    elif outcome.error and outcome.error.category is not Category.EXIT_CODE:
         print(f"toolcell: {outcome.error.message}", file=sys.stderr)
         if outcome.error.hint:
             print(f"toolcell: {outcome.error.hint}", file=sys.stderr)
