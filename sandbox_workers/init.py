@@ -66,6 +66,8 @@ class Steps:
         self.graceful = plan["limits"]["graceful"]
         self.processes = plan["limits"]["processes"]
         self.counted: list[int] = plan["counted"]
+        scopes = plan["landlock"]["scopes"] if plan["landlock"] else 0
+        self.scoped = not self.full and bool(scopes & libc.LANDLOCK_SCOPE_SIGNAL)
         self.launcher = os.getpid()
         free = _Free([0, 1, 2, *theirs])
         self.signals = free.take()
@@ -76,6 +78,7 @@ class Steps:
             libc.signal_mask(libc.SIG_BLOCK, signal.SIGCHLD, END, signal.SIGTERM),
             libc.signal_descriptor(signal.SIGCHLD, END, signal.SIGTERM).returns(self.signals),
             *([*_own_namespaces(plan, free), *_own_mounts(plan, free)] if self.full else _adopt()),
+            *(_keep_signals_inside(free) if self.scoped else []),
         ]
         self.load = free.take()
         self.private.append(libc.open_file("/proc/loadavg", os.O_RDONLY).returns(self.load))
@@ -102,6 +105,18 @@ def _adopt() -> list[Call]:
     return [
         libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1),
         libc.prctl(libc.PR_SET_PDEATHSIG, END),
+    ]
+
+
+def _keep_signals_inside(free: "_Free") -> list[Call]:
+    """Enter a Landlock domain, in which all that the call starts will be, for the sweep."""
+    fd = free.take()
+    free.release(fd)
+    return [
+        libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1),
+        libc.landlock_ruleset(0, 0, libc.LANDLOCK_SCOPE_SIGNAL).returns(fd),
+        libc.landlock_restrict(fd),
+        libc.close(fd),
     ]
 
 
@@ -189,7 +204,7 @@ class _Watch:
             while _reap_one(self._statuses):
                 pass
         else:
-            self._statuses |= sweep.end_descendants()
+            self._statuses |= sweep.end_descendants(scoped=self._steps.scoped)
 
     def account(self) -> bytes:
         """What is said on the status pipe, in numbers, and then what was refused as JSON.

@@ -6,7 +6,8 @@ user namespace comes before the limits, because the count of processes is kept p
 namespace (Linux 5.14). Rights go after the steps that need them; Landlock and the system
 call filter need no_new_privs instead. The filter is last: it refuses what the steps
 before it do. After it, the worker only hands over the descriptor that tells what the filter
-refused: whoever holds it can let a refused call pass.
+refused, because whoever holds it can let a refused call pass; and takes its own limit on
+descriptors, which would count against that message what all tools of the user have in flight.
 
 On the rung without namespaces the steps that need one are left out, and on the rung without
 walls all but the descriptors and the limits.
@@ -31,7 +32,6 @@ _LIMITS = {
     "cpu": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_DATA,  # not RLIMIT_AS, which Node, Go, Java and numpy outgrow
     "processes": resource.RLIMIT_NPROC,
-    "open_files": resource.RLIMIT_NOFILE,
     "file_size": resource.RLIMIT_FSIZE,
 }
 _OBJECTS = {
@@ -58,8 +58,10 @@ def prepare(plan: dict[str, Any], ends: list[int], tell: int | None) -> list[Cal
         *([*own_user_namespace(), *limit_kernel_objects()] if namespaces else []),
         *([no_new_privileges(), *drop_capabilities()] if walls else []),
         *set_limits(plan["limits"], count=namespaces),
+        *be_ended_first(),
         *restrict_files(plan["landlock"]),
         *filter_system_calls(plan, told=tell is not None),
+        limit_open_files(plan["limits"]),
     ]
 
 
@@ -143,6 +145,17 @@ def set_limits(limits: dict[str, int], *, count: bool) -> list[Call]:
         # Message queues are memory that no other limit of the cell counts.
         libc.setrlimit(resource.RLIMIT_MSGQUEUE, 0, 0),
     ]
+
+
+def limit_open_files(limits: dict[str, int]) -> Call:
+    """Set the limit on open descriptors."""
+    return libc.setrlimit(resource.RLIMIT_NOFILE, limits["open_files"], limits["open_files"])
+
+
+def be_ended_first() -> list[Call]:
+    """Have the kernel end the tool before init where memory runs out, so that init can tell."""
+    own = "/proc/self/oom_score_adj"
+    return _write(own, "1000") if os.access(own, os.W_OK) else []
 
 
 def restrict_files(rules: dict[str, Any] | None) -> list[Call]:

@@ -26,6 +26,8 @@ from typing import Any, NoReturn
 from sandbox_workers import libc, root, scratch, sweep, wire
 from sandbox_workers.launcher import describe, read_plan
 
+_INIT_SECONDS = 0.5
+
 _BOOT = (
     "import sys; sys.path.insert(0, {place!r}); from sandbox_workers.launcher import main; main()"
 )
@@ -60,6 +62,8 @@ def main() -> NoReturn:
     control.close()
     _watch(watch, pid)
     if plan["rung"] != "full":
+        # Each init ends its own first, and better: it was told of the launcher's death.
+        sweep.wait_for_ends(_INIT_SECONDS)
         sweep.end_descendants()
         scratch.clear(plan["scratch"], float("inf"))
     os._exit(0)
@@ -87,7 +91,11 @@ def _become_launcher(plan: dict[str, Any], control: socket.socket, memory: int) 
     os.set_inheritable(memory, True)
     place = str(Path(__file__).absolute().parents[1])
     python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT.format(place=place)]
-    os.execv(sys.executable, [*python, str(control.fileno()), str(memory)])  # noqa: S606
+    try:
+        os.execv(sys.executable, [*python, str(control.fileno()), str(memory)])  # noqa: S606
+    except OSError as error:
+        who = f"user {os.getuid()}, as whom tools are to run, cannot execute {sys.executable}"
+        raise OSError(error.errno, f"{who}: {error.strerror}") from error
 
 
 def _watch(controller: int, launcher: int) -> None:

@@ -79,6 +79,8 @@ _OLDER = {
     "aarch64": {"pivot_root": 41, "keyctl": 219, "seccomp": 277},
 }
 
+LANDLOCK_SCOPE_SIGNAL = 2  # ABI 6, Linux 6.12
+
 _RESOLVE_NO_SYMLINKS = 4
 _LANDLOCK_RULE_PATH_BENEATH = 1
 _LANDLOCK_CREATE_RULESET_VERSION = 1

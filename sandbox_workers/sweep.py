@@ -1,10 +1,13 @@
 """Sweep: end everything below this process, where no PID namespace does it.
 
 A child whose parent ends goes to the nearest subreaper above it (prctl(2)), so what a cell
-starts stays below its init, however often it forks away. What is found is stopped first,
-because a stopped process cannot fork, and then killed; both again until nothing is left.
+starts stays below its init, however often it forks away.
 
-A process is signalled by a pidfd, and only after its parent was read again: a PID that was
+Where Landlock keeps the signals of init to its own domain (Linux 6.12), and everything that
+a cell starts is in there, kill(-1) reaches just these processes, and all of them at once:
+the kernel holds the list of processes meanwhile. Elsewhere, what is found is stopped first,
+because a stopped process cannot fork, and then killed; both again until nothing is left. A
+process is then signalled by a pidfd, and only after its parent was read again: a PID that was
 found may have ended and be another's by then.
 """
 
@@ -16,17 +19,41 @@ from pathlib import Path
 
 _STOPS = 20
 _PAUSE = 0.001
+_LISTED = Path("/proc/thread-self/children").exists()  # CONFIG_PROC_CHILDREN
 
 
-def end_descendants() -> dict[int, int]:
-    """Kill all descendants and wait for them; returns the wait statuses by PID."""
+def end_descendants(*, scoped: bool = False) -> dict[int, int]:
+    """Kill all descendants and wait for them; returns the wait statuses by PID.
+
+    `scoped` says that this process is in a Landlock domain that keeps its signals.
+    """
     statuses: dict[int, int] = {}
     while reap(statuses):
-        _stop_all()
-        for pid in descendants():
-            send(pid, signal.SIGKILL)
+        if scoped and not _reaches_outside():
+            with suppress(ProcessLookupError):  # nobody is left but zombies
+                os.kill(-1, signal.SIGKILL)
+        else:
+            _stop_all()
+            for pid in descendants():
+                send(pid, signal.SIGKILL)
         time.sleep(_PAUSE)  # the killed take a moment to end
     return statuses
+
+
+def wait_for_ends(seconds: float) -> None:
+    """Give those below the time to end by themselves."""
+    until = time.monotonic() + seconds
+    while reap({}) and time.monotonic() < until:
+        time.sleep(_PAUSE)
+
+
+def _reaches_outside() -> bool:
+    """Whether a signal to all would reach others too, tried on the one nearest."""
+    try:
+        os.kill(os.getppid(), 0)
+    except PermissionError:
+        return False
+    return True
 
 
 def reap(statuses: dict[int, int]) -> bool:
@@ -87,13 +114,13 @@ def _stop_all() -> None:
 
 
 def _children(pid: int) -> list[int]:
+    if not _LISTED:
+        return [child for child in _all() if _parent(child) == pid]
     try:
         lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:  # it ended
         return []
-    if lists:
-        return [int(child) for text in lists for child in text.split()]
-    return [child for child in _all() if _parent(child) == pid]
+    return [int(child) for text in lists for child in text.split()]
 
 
 def _all() -> list[int]:

@@ -22,10 +22,14 @@ MAX_REPLY = 8 * 1024 * 1024
 MAX_DEPTH = 64
 """Deepest nesting of arrays and objects in a document."""
 
+MAX_VALUES = 500_000
+"""Most values in a document: each costs many times its text when it is decoded."""
+
 _LENGTH = 4
 # Strings are matched first, so that a bracket inside one does not count. The quantifiers
 # are possessive and the closing quote optional: no input makes the scan go back.
 _STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -54,6 +58,7 @@ def decode(data: bytes | str, max_depth: int = MAX_DEPTH) -> Any:
     except UnicodeDecodeError as error:
         raise WireError(f"not UTF-8 at byte {error.start}") from None
     _check_depth(text, max_depth)
+    _check_values(text)
     try:
         value = json.loads(
             text,
@@ -128,6 +133,16 @@ def _check_depth(text: str, limit: int) -> None:
                 raise WireError(f"nested deeper than {limit} levels")
         elif mark in "]}":
             depth -= 1
+
+
+def _check_values(text: str) -> None:
+    """Count values by what begins or separates them; looks into strings only where it must."""
+    if _marks(text) > MAX_VALUES and _marks(_STRING.sub("", text)) > MAX_VALUES:
+        raise WireError(f"more than {MAX_VALUES:,} values")
+
+
+def _marks(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
 
 
 def _check_surrogates(text: str, value: Any) -> None:

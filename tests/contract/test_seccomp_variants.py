@@ -108,7 +108,11 @@ def test_no_sockets_are_made_without_a_network_of_the_cells_own(architecture: st
         assert answer(architecture, FULL, "socket", family) == ALLOW
     assert answer(architecture, FULL, "socket", 1) == ALLOW, "its root holds no service's"
     assert answer(architecture, OPEN, "socket", 1) == REFUSE, "the host's root does"
-    assert answer(architecture, SHARED, "socketpair", 1) == ALLOW, "nobody else is at its end"
+    for kind in (1, 5, 1 | 0x80800):
+        assert answer(architecture, SHARED, "socketpair", 1, kind) == ALLOW, "for its two ends only"
+    for kind in (2, 3, 2 | 0x80800):
+        assert answer(architecture, FULL, "socketpair", 1, kind) == ALLOW
+        assert answer(architecture, SHARED, "socketpair", 1, kind) == REFUSE, "connected anew"
 
 
 @architectures
@@ -124,6 +128,21 @@ def test_only_the_callers_own_limits_and_scheduling_can_be_set_without_a_pid_nam
     assert answer(architecture, SHARED, name, *own) == ALLOW
     assert answer(architecture, SHARED, name, *other) == REFUSE
     assert answer(architecture, FULL, name, *other) == ALLOW, "there are no others"
+
+
+@architectures
+def test_priorities_of_a_group_or_a_user_are_not_the_callers_own(architecture: str) -> None:
+    for which in (1, 2):
+        assert answer(architecture, SHARED, "setpriority", which, 0) == REFUSE
+        assert answer(architecture, FULL, "setpriority", which, 0) == ALLOW, "the control"
+
+
+@architectures
+def test_room_past_the_end_of_a_file_is_not_had(architecture: str) -> None:
+    for mode in (0x01, 0x11, 0x41):
+        assert answer(architecture, FULL, "fallocate", 3, mode) == UNSUPPORTED
+    for mode in (0, 0x02 | 0x01, 0x08, 0x10, 0x20, 0x40):
+        assert answer(architecture, FULL, "fallocate", 3, mode) == ALLOW
 
 
 @architectures

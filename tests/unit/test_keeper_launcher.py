@@ -93,15 +93,17 @@ def test_the_jail_begins_with_descriptors_and_ends_with_the_filter():
     filter_name = f"prctl {libc.PR_SET_SECCOMP}"
     names = jailed(told=False)
     assert names[:6] == ["dup3"] * 5 + ["close_range"]
-    assert names[-2:] == [filter_name, "close"]
+    assert names[-3:] == [filter_name, "close", "setrlimit"]
     assert names.count(filter_name) == 1
 
 
 def test_the_descriptor_that_tells_is_given_away_and_closed_before_a_tool_runs():
     steps = jail.prepare(PLAN, ENDS, 24)
-    assert [step.name for step in steps[-4:]] == ["seccomp", "sendmsg", "close", "close"]
-    teller = steps[-4].expected
-    assert {step.arguments[0] for step in steps[-2:]} == {teller, steps[-3].arguments[0]}
+    *_, install, send, first, second, limit = steps
+    names = [step.name for step in (install, send, first, second, limit)]
+    assert names == ["seccomp", "sendmsg", "close", "close", "setrlimit"]
+    assert {first.arguments[0], second.arguments[0]} == {install.expected, send.arguments[0]}
+    assert limit.arguments[0] == jail.resource.RLIMIT_NOFILE, "or it would count for the message"
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -131,7 +133,7 @@ def test_without_namespaces_the_steps_that_need_one_are_left_out_and_the_walls_a
 
 def test_without_walls_only_descriptors_and_limits_are_left():
     bare = {"rung": "none", "landlock": None, "seccomp": None, "seccomp_silent": None}
-    kinds = {"dup3", "close_range", "close", "sigprocmask", "setsid", "setrlimit"}
+    kinds = {"dup3", "close_range", "close", "sigprocmask", "setsid", "setrlimit", "open", "write"}
     assert set(jailed(told=False, **bare)) == kinds | {f"prctl {libc.PR_SET_PDEATHSIG}"}
 
 
@@ -147,7 +149,7 @@ def test_the_worker_finds_its_pipes_where_it_looks_for_them():
 
 
 def test_hard_limits_are_the_soft_ones_but_for_a_second_that_tells_of_cpu():
-    limits = {"cpu": 3, "memory": 1, "processes": 2, "open_files": 4, "file_size": 5}
+    limits = {"cpu": 3, "memory": 1, "processes": 2, "file_size": 5}
     pairs = {}
     for step in jail.set_limits(limits, count=True):
         (limit,) = step.kept

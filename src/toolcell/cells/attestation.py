@@ -7,6 +7,7 @@ targets that the controller has set up and reached itself first (the control), s
 
 import os
 import secrets
+import shutil
 import socket
 import tempfile
 from collections.abc import Collection, Iterator
@@ -29,6 +30,8 @@ from toolcell.model import (
 
 HANDLERS = "sandbox_workers.tools.probe"
 _SECONDS = 10.0
+_PREFIX = "toolcell-probe-"
+_OF_EVERY_CELL = ("HOME", "TMPDIR")  # its own, wherever its scratch space lies
 
 ATTEMPTS = {
     Guarantee.FILESYSTEM: ("read_outside", "write_outside", "mount"),
@@ -90,8 +93,11 @@ def probe_targets(given: Collection[str]) -> Iterator[dict[str, Any]]:
     `given` are the variables that the cell is to have; another of the controller's own
     stands for its secrets.
     """
+    given = {*given, *_OF_EVERY_CELL}
     with ExitStack() as stack:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcell-probe-")))
+        _sweep()
+        prefix = f"{_PREFIX}{os.getpid()}-"
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix)))
         secret = place / "secret"
         secret.write_text("secret")
         secret.chmod(0o644)
@@ -110,6 +116,14 @@ def probe_targets(given: Collection[str]) -> Iterator[dict[str, Any]]:
             "variable": next((name for name in os.environ if name not in given), None),
             "mark": f"toolcell-probe-{secrets.token_hex(8)}",
         }
+
+
+def _sweep() -> None:
+    """Remove what controllers left that were killed while they tried walls."""
+    for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        owner = old.name.removeprefix(_PREFIX).split("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(old, ignore_errors=True)  # another user's stays
 
 
 def _listen(stack: ExitStack) -> int | None:

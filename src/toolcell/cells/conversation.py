@@ -64,8 +64,8 @@ class Conversation:
                 self._reader.close()
                 return
             self._reader.feed(data)
-            while (message := self._reader.next()) is not None:
-                self._take(message)
+            while (message := self._reader.next()) is not None and self._take(message):
+                pass
         except wire.WireError as error:
             self._break(str(error))
 
@@ -89,11 +89,12 @@ class Conversation:
         self._by_exit = prepared.definition.answers == "exit"
         return frame
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _take(self, message: dict[str, Any]) -> bool:
+        """Take one message; whether the conversation goes on."""
         kind = message.get("type")
         if not isinstance(kind, str) or kind not in _FIELDS:
             self._break("a frame of no known type")
-            return
+            return False
         following = _NEXT.get((self.state, kind))
         if following is None:
             second = "a second answer" if self.state is State.ANSWERED else f"`{kind}` out of turn"
@@ -106,6 +107,7 @@ class Conversation:
             self._break("a value from a tool that answers by its exit code")
         else:
             self.state, self.answer = following, message
+        return self.state is not State.BROKEN
 
     def _kinds(self) -> frozenset[str]:
         return LIMIT_KINDS if self._by_exit else ERROR_KINDS

@@ -59,6 +59,8 @@ def lent_mounts(settings: CellSettings, workspace: Path | None, fixed: list[str]
         mounts[str(workspace)] = Mount(
             source=str(workspace), target=str(workspace), writable=writable, owned=True
         )
+    for path in settings.read:
+        refuse_links(os.path.expanduser(path), workspace)  # noqa: PTH111  # as below
     for path in [*_interpreter(), *map(str, own_code()), *settings.read, *fixed]:
         place = Path(os.path.expanduser(path)).resolve()  # noqa: PTH111  # pathlib raises for an unknown user
         if not place.exists():
@@ -142,6 +144,14 @@ def is_kept(path: str, workspace: Path | None) -> bool:
     """
     if workspace is None:
         return False
+    refuse_links(path, workspace)
+    return Path(path).resolve().is_relative_to(workspace)
+
+
+def refuse_links(path: str, workspace: Path | None) -> None:
+    """Refuse a path that goes through a link in the workspace: a tool could have made it."""
+    if workspace is None:
+        return
     place = Path(path).absolute()
     for part in (place, *place.parents):
         if part.is_symlink() and part.parent.resolve().is_relative_to(workspace):
@@ -149,7 +159,6 @@ def is_kept(path: str, workspace: Path | None) -> bool:
                 f"{path} goes through the link {part} in the workspace, which a tool could replace",
                 "name the file itself, or keep it outside the workspace",
             )
-    return place.resolve().is_relative_to(workspace)
 
 
 def controller_code(workspace: Path | None) -> list[str]:

@@ -100,6 +100,10 @@ _OWN_IPC_ONLY = """
 _WATCHES = "inotify_add_watch"
 _ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr"
 
+# FALLOC_FL_KEEP_SIZE alone, with ZERO_RANGE and with UNSHARE_RANGE: they take room past the
+# end of a file, which RLIMIT_FSIZE does not count.
+_BEYOND_THE_END = (0x01, 0x11, 0x41)
+
 _FORKS = ("clone", "fork", "vfork")
 
 _NAMESPACES = 0x7E020000  # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
@@ -108,6 +112,8 @@ SET_GROUP_ID = 0o2000
 _DEVICE_BIT = 0o020000  # set in S_IFCHR and S_IFBLK, not in files, pipes and sockets
 _CREATES = 0o100 | 0o20000000  # O_CREAT, and __O_TMPFILE without O_DIRECTORY
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_SOCK_DGRAM = 2  # a bit of SOCK_RAW (3) too, and not of SOCK_STREAM (1) and SOCK_SEQPACKET (5)
+_PRIO_PROCESS = 0
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
 
@@ -166,6 +172,9 @@ def guards(set_id_bits: int) -> dict[str, Guard]:
         # On the low 32 bits, as the kernel reads it (CVE-2019-10063).
         "ioctl": Guard(tuple(((Test(1, "is", v),), TOLD) for v in (_TIOCSTI, _TIOCLINUX))),
         "personality": _only(0, (0, 0xFFFFFFFF), TOLD),
+        "fallocate": Guard(
+            tuple(((Test(1, "is", mode),), UNSUPPORTED) for mode in _BEYOND_THE_END)
+        ),
         "chmod": _tell_if(Test(1, "any", mode)),
         "fchmod": _tell_if(Test(1, "any", mode)),
         "fchmodat": _tell_if(Test(2, "any", mode)),
@@ -196,7 +205,14 @@ def _without_namespaces(*, open_network: bool) -> dict[str, int | Guard]:
         "sched_setattr": _only(0, (0,), REFUSE),
         "sched_setparam": _only(0, (0,), REFUSE),
         "sched_setscheduler": _only(0, (0,), REFUSE),
-        "setpriority": _only(1, (0,), REFUSE),
+        "setpriority": Guard(
+            (((Test(0, "is", _PRIO_PROCESS), Test(1, "is", 0)), ALLOW),), otherwise=REFUSE
+        ),
+        # A pair of datagram sockets can be connected anew, to a service of the host's; SOCK_RAW
+        # is another name for them (unix(7)).
+        "socketpair": Guard(
+            (((Test(1, "any", _SOCK_DGRAM),), REFUSE), *_FAMILIES.rules), _FAMILIES.otherwise
+        ),
     }
     own["socket"] = _shared_network(ALLOW if open_network else TOLD)
     return refused | dict.fromkeys(_ATTRIBUTES.split(), UNSUPPORTED) | own

@@ -12,9 +12,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from toolcell.cells.lending import refuse_links
 from toolcell.cells.workspace import resolve_workspace
 from toolcell.controller import ToolController
-from toolcell.errors import PolicyError, RegistrationError, ToolcellError, WorkspaceError
+from toolcell.errors import (
+    CellRefused,
+    PolicyError,
+    RegistrationError,
+    ToolcellError,
+    WorkspaceError,
+)
 from toolcell.events import EventSink, JsonlSink, no_events
 from toolcell.policy import ToolPolicy, load_policy
 from toolcell.registry import ToolRegistry
@@ -44,7 +51,7 @@ class Setup:
             self.registry(),
             policy,
             workspace,
-            events=self._sink(),
+            events=self._sink(workspace),
             protected=protected,
             **runtime_options,
         )
@@ -77,12 +84,14 @@ class Setup:
             registry.register(tool)
         return registry
 
-    def _sink(self) -> EventSink:
+    def _sink(self, workspace: Path | None) -> EventSink:
         if self.events is None:
             return no_events
         try:
+            # Before it is opened: a tool may have put a link to another file there.
+            refuse_links(str(self.events), workspace and workspace.resolve())
             return JsonlSink(self.events)
-        except OSError as error:
+        except (OSError, CellRefused) as error:
             raise ToolcellError(f"the event log cannot be opened: {error}") from None
 
 
