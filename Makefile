@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 TESTS ?= tests
 
-.PHONY: help demo test test-ordinary-user check format bench clean
+.PHONY: help demo test test-ordinary-user escape check format bench clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -38,6 +38,13 @@ test: $(VENV)/installed-dev  ## Run the tests; as root, the isolation tests as a
 
 test-ordinary-user: $(VENV)/installed-dev  ## As root: run the isolation tests as an ordinary user
 	$(BIN)/python tests/as_ordinary_user.py
+
+# The options are in the environment because the tests that are run again, as another user,
+# are chosen by another make.
+escape: export PYTEST_ADDOPTS := -p tests.escape.report --attacks $(PYTEST_ADDOPTS)
+escape: $(VENV)/installed-dev  ## Attack the cell on each rung and count what held; as root, twice
+	$(BIN)/python -m pytest -q $(TESTS); code=$$?; \
+	if [ "$$(id -u)" = 0 ]; then $(BIN)/python tests/as_ordinary_user.py || code=1; fi; exit $$code
 
 check: $(VENV)/installed-dev  ## Lint, format and types
 	$(BIN)/ruff check .

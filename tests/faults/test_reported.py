@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import resource
 import shutil
 import subprocess
@@ -22,27 +21,8 @@ def _descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-async def test_a_fork_bomb_ends_at_the_limit_and_the_next_call_runs(
-    runner: Any, processes: Any
-) -> None:
-    run = runner(limits={"wall": 1, "processes": 32})
-    mark = f"bomb{random.randrange(10**9)}"
-    code = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
-    bomb = await run.sh(f"exec -a {mark} python3 -c '{code}'")
-    assert bomb.status == "timed_out"
-    assert processes(mark) == []
-    assert (await run.sh("echo next")).output == "next\n"
-
-
-async def test_one_calls_processes_do_not_use_up_anothers(runner: Any) -> None:
-    run = runner(limits={"processes": 16})
-    hold = "for n in $(seq 10); do sleep 0.5 & done; wait; echo done"
-    results = await asyncio.gather(*(run.sh(hold) for _ in range(4)))
-    assert [result.output for result in results] == ["done\n"] * 4, results[0].for_llm()
-    assert [result.metadata.stderr for result in results] == [""] * 4
-
-
-async def test_a_thread_bomb_stops_at_the_limit(runner: Any) -> None:
+@pytest.mark.attack
+async def test_a_thread_bomb_stops_at_the_limit(walled: Any) -> None:
     code = """
 import threading
 started, event = 0, threading.Event()
@@ -55,10 +35,11 @@ except RuntimeError as error:
 event.set()
 """
     few, many = ({"processes": count, "memory": 8 << 30} for count in (20, 600))
-    assert (await runner(limits=few).py(code)).output == "stopped\n"
-    assert (await runner(limits=many).py(code)).output == "", "the control"
+    assert (await walled(limits=few).py(code)).output == "stopped\n"
+    assert (await walled(limits=many).py(code)).output == "", "the control"
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
 async def test_scratch_has_a_size(runner: Any, place: str) -> None:
     command = f"head -c 4M /dev/zero > {place}/big && echo fits"
@@ -67,16 +48,7 @@ async def test_scratch_has_a_size(runner: Any, place: str) -> None:
     assert (await runner(limits={"scratch": 8 << 20}).sh(command)).output == "fits\n"
 
 
-async def test_descriptors_run_out_inside_only(runner: Any) -> None:
-    code = "files = []\nwhile len(files) < 300: files.append(open('/dev/null'))"
-    before = _descriptors()
-    run = runner(limits={"open_files": 64})
-    result = await run.py(code)
-    assert "Too many open files" in result.for_llm()
-    assert (await runner(limits={"open_files": 512}).py(code)).success, "the control"
-    assert _descriptors() < before + 40
-
-
+@pytest.mark.attack
 async def test_memory_of_a_whole_tree_is_counted(runner: Any) -> None:
     code = """
 import os, time
@@ -91,46 +63,64 @@ time.sleep(20)
     assert result.latency_ms < 5000
 
 
-async def test_a_large_address_space_is_not_memory(runner: Any) -> None:
+async def test_a_large_address_space_is_not_memory(walled: Any) -> None:
     code = "import mmap\nhold = mmap.mmap(-1, 8 << 30, mmap.MAP_SHARED)\nprint(len(hold))"
-    assert (await runner(limits={"memory": 128 << 20}).py(code)).output == f"{8 << 30}\n"
+    assert (await walled(limits={"memory": 128 << 20}).py(code)).output == f"{8 << 30}\n"
 
 
-async def test_node_starts_under_a_modest_memory_limit(runner: Any) -> None:
+async def test_node_starts_under_a_modest_memory_limit(walled: Any) -> None:
     if not (path := shutil.which("node")) or not Path(path).resolve().is_relative_to("/usr"):
         pytest.skip("this host has no node among the system's programs")
-    run = runner(limits={"memory": 512 << 20})
+    run = walled(limits={"memory": 512 << 20})
     result = await run.sh("node -e 'console.log(new Array(1e6).fill(7).length)'")
     assert result.output == "1000000\n", result.for_llm()
 
 
-async def test_a_pipe_that_ends_early_kills_its_writer_quietly(run: Any) -> None:
-    result = await run.sh("set -o pipefail; yes | head -1")
+async def test_webassembly_and_threads_of_numpy_run_under_a_modest_memory_limit(
+    walled: Any,
+) -> None:
+    """Both reserve far more addresses than they use."""
+    run = walled(limits={"memory": 512 << 20})
+    if (path := shutil.which("node")) and Path(path).resolve().is_relative_to("/usr"):
+        memory = "new WebAssembly.Memory({initial: 16, maximum: 65536}).buffer.byteLength"
+        assert (await run.sh(f"node -e 'console.log({memory})'")).output == "1048576\n"
+    numpy = "import numpy; a = numpy.ones((600, 600)); print(int((a @ a)[0, 0]))"
+    result = await run.py(f"try:\n    {numpy}\nexcept ModuleNotFoundError:\n    print(600)")
+    assert result.output == "600\n", result.for_llm()
+
+
+@pytest.mark.attack
+async def test_a_pipe_that_ends_early_kills_its_writer_quietly(walled: Any) -> None:
+    result = await walled().sh("set -o pipefail; yes | head -1")
     assert (result.output, result.metadata.stderr, result.return_code) == ("y\n", "", 141)
 
 
-async def test_a_worker_that_dies_while_it_holds_a_lock_blocks_nobody(run: Any) -> None:
+@pytest.mark.attack
+async def test_a_worker_that_dies_while_it_holds_a_lock_blocks_nobody(walled: Any) -> None:
     code = """
 import fcntl, os
 file = open("lock", "w")
 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 os.kill(os.getpid(), 9)
 """
+    run = walled()
     for _ in range(3):
         assert (await run.py(code)).signal == "SIGKILL"
 
 
-async def test_slow_exit_handlers_do_not_defeat_the_deadline(runner: Any) -> None:
+@pytest.mark.attack
+async def test_slow_exit_handlers_do_not_defeat_the_deadline(walled: Any) -> None:
     code = "import atexit, time\natexit.register(time.sleep, 30)\nprint('kept', flush=True)"
     began = time.monotonic()
-    result = await runner(limits={"wall": 0.5}).py(code)
+    result = await walled(limits={"wall": 0.5}).py(code)
     assert result.status == "timed_out"
     assert result.output == "kept\n"
     assert time.monotonic() - began < 2
 
 
-async def test_closing_does_not_wait_for_calls(runner: Any, workspace: Path, until: Any) -> None:
-    run = runner()
+@pytest.mark.attack
+async def test_closing_does_not_wait_for_calls(walled: Any, workspace: Path, until: Any) -> None:
+    run = walled()
     task = asyncio.create_task(run.sh("trap '' TERM; touch on; sleep 9"))
     await until((workspace / "on").exists, "it runs")
     began = time.monotonic()
@@ -139,12 +129,13 @@ async def test_closing_does_not_wait_for_calls(runner: Any, workspace: Path, unt
     await task
 
 
-async def test_a_burst_of_calls_is_answered_one_for_one(runner: Any) -> None:
-    run = runner(max_running=4)
+async def test_a_burst_of_calls_is_answered_one_for_one(walled: Any) -> None:
+    run = walled(max_running=4)
     results = await asyncio.gather(*(run("echo", text=str(n)) for n in range(100)))
     assert [result.output for result in results] == [str(n) for n in range(100)]
 
 
+@pytest.mark.attack
 async def test_many_calls_under_few_descriptors_are_answers_not_crashes(runner: Any) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     run = runner(max_running=30)
@@ -172,6 +163,7 @@ async def test_nothing_is_left_in_the_workspace_that_would_break_git(
     assert subprocess.run(status, capture_output=True, text=True, check=True).stdout == ""
 
 
+@pytest.mark.attack
 async def test_no_call_runs_without_its_walls(runner: Any, workspace: Path, without: Any) -> None:
     without(Guarantee.NETWORK)
     run = runner(cell={"require": ["network", "filesystem"]})
@@ -195,24 +187,81 @@ def refuse(flags):
     raise libc.SystemCallError("unshare", 1)
 libc.unshare = refuse
 main()''').replace("; from", "\\nfrom")
-from toolcell import Guarantee, ToolCall, ToolController, ToolRegistry
+from toolcell import CellSettings, ToolCall, ToolController, ToolPolicy, ToolRegistry
 async def main():
-    async with ToolController(ToolRegistry.builtin(), workspace=sys.argv[1]) as controller:
+    policy = ToolPolicy(allow=["*"], cell=CellSettings(isolation=sys.argv[2]))
+    async with ToolController(ToolRegistry.builtin(), policy, sys.argv[1]) as controller:
         call = ToolCall(call_id="1", name="shell", arguments={"command": "touch ran"})
         result = await controller.handle(call)
-    print(json.dumps([result.error.category, result.error.message, result.error.hint]))
+    print(result.model_dump_json())
 asyncio.run(main())
 """
 
 
-def test_without_user_namespaces_a_call_is_refused_with_the_remedy(workspace: Path) -> None:
-    command = [sys.executable, "-c", _NOTHING_WORKS, str(workspace)]
+def _where_nothing_works(workspace: Path, isolation: str) -> dict[str, Any]:
+    command = [sys.executable, "-c", _NOTHING_WORKS, str(workspace), isolation]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    category, message, hint = json.loads(done.stdout)
-    assert category == "cell_setup", done.stderr
-    assert "unshare" in message
-    assert "user namespaces" in hint
+    assert done.stdout, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.mark.attack
+def test_without_user_namespaces_a_call_is_refused_with_the_remedy(workspace: Path) -> None:
+    result = _where_nothing_works(workspace, "full")
+    assert result["error"]["category"] == "cell_setup"
+    assert "unshare" in result["error"]["message"]
+    assert "user namespaces" in result["error"]["hint"]
     assert not (workspace / "ran").exists()
+
+
+@pytest.mark.attack
+def test_without_user_namespaces_the_lower_rung_is_taken_only_where_it_is_allowed_and_told(
+    workspace: Path,
+) -> None:
+    result = _where_nothing_works(workspace, "auto")
+    assert result["success"], result
+    assert result["enforcement"]["rung"] == "landlock"
+    assert result["enforcement"]["attested"]
+    assert set(result["enforcement"]["required"]) <= set(result["enforcement"]["enforced"])
+    assert (workspace / "ran").exists()
+
+
+_CHILDREN_IGNORED = """
+import asyncio, json, signal, sys
+from toolcell import CellSettings, ToolCall, ToolController, ToolPolicy, ToolRegistry
+if sys.argv[3] == "ignored":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+async def main():
+    policy = ToolPolicy(allow=["*"], cell=CellSettings(isolation=sys.argv[2]))
+    async with ToolController(ToolRegistry.builtin(), policy, sys.argv[1]) as controller:
+        call = ToolCall(call_id="1", name="shell", arguments={"command": "(exit 3); echo $?"})
+        result = await controller.handle(call)
+    print(json.dumps(result.for_llm()))
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("ends", ["told", "ignored"])
+def test_a_host_that_ignores_the_ends_of_its_children_can_make_calls(
+    workspace: Path, rung: str, ends: str
+) -> None:
+    """Daemons do; an ignored signal stays ignored in the programs that they start."""
+    command = [sys.executable, "-c", _CHILDREN_IGNORED, str(workspace), rung, ends]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert json.loads(done.stdout) == "3", done.stderr
+
+
+async def test_a_missing_interpreter_is_a_refusal_and_nothing_runs(
+    walled: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What starts the walls is gone: no call may go without them, or read as a success."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(workspace / "no-python"))
+        result = await walled().sh("touch ran")
+    assert result.error.category == "cell_setup", result.for_llm()
+    assert not (workspace / "ran").exists()
+    assert (await walled().sh("touch ran")).success, "the control"
 
 
 async def test_a_denial_says_that_repeating_does_not_help(runner: Any) -> None:
@@ -222,6 +271,7 @@ async def test_a_denial_says_that_repeating_does_not_help(runner: Any) -> None:
     assert "again will not help" in text
 
 
+@pytest.mark.attack
 async def test_a_model_cannot_ask_for_the_cell_to_be_switched_off(run: Any) -> None:
     for extra in ({"sandbox": False}, {"isolation": "none"}, {"network": "host"}):
         result = await run("shell", command="true", **extra)

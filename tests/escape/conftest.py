@@ -1,0 +1,37 @@
+"""One siege for all attacks of a run."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from escape.siege import Siege, sieges
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the marker also where these tests are run without the project's configuration."""
+    config.addinivalue_line("markers", "attack: an attack that a cell has to stand")
+
+
+@pytest.fixture(scope="session")
+def _siege() -> Iterator[Siege]:
+    # Not the fixture for temporary directories: others cannot enter those, and what holds
+    # must not be that.
+    place = Path(tempfile.mkdtemp(prefix="toolcell-escape-")).resolve()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ESCAPE_TOKEN", "a secret of the controller")
+        patch.setenv("SSH_AUTH_SOCK", str(place / "agent"))
+        try:
+            yield from sieges(place)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture
+def siege(_siege: Siege) -> Siege:
+    """The siege; the controllers are started with secrets in their environment."""
+    assert "ESCAPE_TOKEN" in os.environ
+    return _siege
