@@ -11,11 +11,6 @@ import pytest
 from escape.siege import Siege, sieges
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Know the marker also where these tests are run without the project's configuration."""
-    config.addinivalue_line("markers", "attack: an attack that a cell has to stand")
-
-
 @pytest.fixture(scope="session")
 def _siege() -> Iterator[Siege]:
     # Not the fixture for temporary directories: others cannot enter those, and what holds

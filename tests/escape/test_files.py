@@ -767,7 +767,9 @@ def test_what_a_policy_lends_is_not_followed_where_a_tool_made_it_a_link(
     siege.inside.refresh()
     (siege.inside.workspace / "data").mkdir()
     (siege.inside.workspace / "data" / "file").write_text("lent")
-    lending = siege.controller(rung, {"read": [str(siege.inside.workspace / "data")], "env": {}})
+    # Without mounts nothing can stay read-only in a workspace that is not.
+    cell = {"read": [str(siege.inside.workspace / "data")]}
+    lending = siege.controller(rung, cell | ({} if rung == FULL else {"workspace": "ro"}))
     assert "lent" in siege.controller_call(lending, "shell", command="cat data/file").output
 
 

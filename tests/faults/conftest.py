@@ -27,11 +27,6 @@ LOCKS = 10
 _MACHINE = os.uname().machine
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Name the mark of attack tests, also where only this directory is run."""
-    config.addinivalue_line("markers", "attack: what the catalogue of attacks says is withstood")
-
-
 @pytest.fixture(params=["full", "landlock"])
 def rung(request: pytest.FixtureRequest) -> str:
     """Each rung that makes the promise of a test."""

@@ -31,6 +31,7 @@ _ORPHANS = {
 }
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("kind", _ORPHANS)
 async def test_a_success_is_not_delayed_and_leaves_no(run: Any, processes: Any, kind: str) -> None:
     mark = f"31.{random.randrange(10**6, 10**7)}"
@@ -42,6 +43,7 @@ async def test_a_success_is_not_delayed_and_leaves_no(run: Any, processes: Any, 
     assert processes(mark) == []
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("kind", _ORPHANS)
 async def test_the_deadline_holds_whatever_was_started(
     runner: Any, processes: Any, kind: str
@@ -68,6 +70,7 @@ async def test_the_control_such_children_do_live_on_without_a_cell(
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.attack
 async def test_a_tool_that_ignores_sigterm_is_killed_after_its_grace(runner: Any) -> None:
     run = runner(limits={"wall": 0.3, "grace": 0.3})
     deaf = await run.py("import signal, time\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(30)")
@@ -97,6 +100,7 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.attack
 async def test_the_death_of_the_controller_ends_every_cell(
     workspace: Path, processes: Any, until: Any
 ) -> None:
@@ -122,6 +126,7 @@ def _family() -> list[psutil.Process]:
     return [keeper, launcher, *launcher.children(recursive=True)]
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("which", [0, 1])
 async def test_the_death_of_keeper_or_launcher_is_survived(
     run: Any, which: int, workspace: Path, until: Any
@@ -209,6 +214,7 @@ async def test_closing_the_controller_ends_calls_that_still_run(
     assert psutil.Process().children() == []
 
 
+@pytest.mark.attack
 async def test_cancelling_the_task_ends_the_cell(
     run: Any, workspace: Path, until: Any, processes: Callable[[str], list[int]]
 ) -> None:
@@ -222,6 +228,7 @@ async def test_cancelling_the_task_ends_the_cell(
     assert (await run("echo", text="next")).success
 
 
+@pytest.mark.attack
 async def test_cancelling_at_any_moment_leaves_nothing(run: Any, until: Any) -> None:
     mark = f"35.{random.randrange(10**6, 10**7)}"
     await run("echo", text="warm")

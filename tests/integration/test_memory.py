@@ -55,6 +55,7 @@ def counted_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return str(request.param)
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("code", [_CHILDREN, _SHARED], ids=["children", "shared mapping"])
 async def test_memory_of_all_processes_is_counted_together(
     runner: Any, code: str, counted_by: str
@@ -65,6 +66,7 @@ async def test_memory_of_all_processes_is_counted_together(
     assert control.error is None or control.error.category == "wall", "the control"
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("code", [_SCRATCH, _SHM, _MEMFD], ids=["scratch", "shm", "memfd"])
 async def test_files_in_memory_are_counted(runner: Any, code: str, counted_by: str) -> None:
     limits = {"memory": 96 * _MIB, "scratch": 512 * _MIB}
@@ -81,6 +83,7 @@ async def test_the_peak_of_a_whole_tree_is_told_where_the_kernel_counts(runner: 
     assert 90 * _MIB <= result.metadata.peak_memory <= 97 * _MIB
 
 
+@pytest.mark.attack
 async def test_what_one_call_used_does_not_count_for_the_next(runner: Any) -> None:
     needs_groups()
     run = runner(limits={"memory": 96 * _MIB, "scratch": 512 * _MIB})

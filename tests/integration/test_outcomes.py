@@ -130,6 +130,7 @@ async def test_a_success_is_told_as_such(run: Any) -> None:
     assert result.metadata.survivors_checked
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     ("tool", "category", "words"),
     [
@@ -157,6 +158,7 @@ async def test_a_tool_of_ones_own_ends_in(
     assert words in result.error.message
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     ("tool", "text", "category", "limits"),
     [

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.attack]
 
 _OWN = """
 import os, sys
