@@ -143,7 +143,7 @@ def main(plan: dict[str, Any], steps: Steps, number: int) -> NoReturn:
         if place:
             if os.getppid() != steps.launcher:  # it died before its death could be told
                 os._exit(1)
-            os.mkdir(place, 0o700)  # noqa: PTH102  # pathlib's pages would be copied here
+            scratch.make_one(place)
             os.chdir(place)
         pid = os.fork()
         if pid == 0:
@@ -178,6 +178,7 @@ class _Watch:
             self._poller.register(steps.telling, select.POLLIN)
         self._statuses: dict[int, int] = {}
         self._teller = refusals.Teller(steps.counted, steps.processes)
+        self._own_before = _own_seconds()
         self._alive = 0
         self._scratch_full = False
 
@@ -215,7 +216,7 @@ class _Watch:
         many, whether scratch is full.
         """
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
+        cpu = int((usage.ru_utime + usage.ru_stime + _own_seconds() - self._own_before) * 1e6)
         started = self._started() if self._steps.full else self._teller.started
         end = (self._alive, self._scratch_full)
         line = b"%d %d %d %d %d %d " % (self._code(), cpu, usage.ru_maxrss * 1024, started, *end)
@@ -227,9 +228,12 @@ class _Watch:
 
     def _take_signal(self) -> bool:
         """Do what one signal says; whether the call is over."""
-        number, _, _, sender = _SIGNAL_HEAD.unpack_from(os.read(self._steps.signals, _SIGNAL_INFO))
-        if self._steps.full and sender and number != signal.SIGCHLD:
-            return False  # from inside: what is outside of a PID namespace has no PID in it
+        head = os.read(self._steps.signals, _SIGNAL_INFO)
+        number, _, code, sender = _SIGNAL_HEAD.unpack_from(head)
+        # What is outside of a PID namespace has no PID in it, and only a signal by kill(2) or
+        # by pidfd has the code 0, which cannot be forged (rt_sigqueueinfo(2)).
+        if self._steps.full and number != signal.SIGCHLD and (sender or code):
+            return False
         if number == END:
             return True
         if number == signal.SIGCHLD:
@@ -269,6 +273,12 @@ class _Watch:
         namespace gives them out one after another.
         """
         return int(os.pread(self._steps.load, 128, 0).split()[4]) - 1
+
+
+def _own_seconds() -> float:
+    """CPU time of init itself: it is the tool that gives it work."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _reap_one(statuses: dict[int, int]) -> bool:

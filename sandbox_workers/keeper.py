@@ -27,6 +27,7 @@ from sandbox_workers import libc, root, scratch, sweep, wire
 from sandbox_workers.launcher import describe, read_plan
 
 _INIT_SECONDS = 0.5
+_CLEAR_SECONDS = 1.0
 
 _BOOT = (
     "import sys; sys.path.insert(0, {place!r}); from sandbox_workers.launcher import main; main()"
@@ -60,12 +61,14 @@ def main() -> NoReturn:
         control.send(wire.encode({"failed": describe("the keeper", error)}))
         os._exit(1)
     control.close()
+    if plan["rung"] != "full":
+        scratch.sweep_left_behind(plan["scratch"])
     _watch(watch, pid)
     if plan["rung"] != "full":
         # Each init ends its own first, and better: it was told of the launcher's death.
         sweep.wait_for_ends(_INIT_SECONDS)
         sweep.end_descendants()
-        scratch.clear(plan["scratch"], float("inf"))
+        scratch.clear_as_owner(plan["scratch"], _CLEAR_SECONDS)
     os._exit(0)
 
 

@@ -3,31 +3,78 @@
     <temporary directory>/toolcell-<controller's PID>-<random>/    the keeper's, one a launcher
         <number>/                                                  the cell's: HOME, TMPDIR
 
-The keeper makes the outer one and removes it when its launcher is gone. Init makes the
-inner one and removes it at the end of the call. What a controller and keeper that were
-both killed left behind is removed by the next keeper.
+The keeper makes the outer one, holds a lock on it, and removes it when its launcher is gone.
+Init makes the inner one and removes it at the end of the call. What a controller and keeper
+that were both killed left behind is removed in the background of the next one: a directory of
+this form whose controller is gone and that nobody holds a lock on.
+
+What a tool left is removed with the rights of the tool's user, never with more.
 """
 
+import fcntl
 import os
+import re
+import signal
 import stat
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from sandbox_workers import libc
+
 _MINE = 0o700
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NAME = re.compile(r"toolcell-(\d+)-[0-9a-f]{16}")
 
 
 def make(place: str, uid: int, gid: int) -> None:
-    """Make the directory of a launcher, for a user, and remove what nobody owns any more."""
+    """Make the directory of a launcher, for a user; it is locked while this process lives."""
     base = Path(place)
-    prefix = base.name.split("-")[0]
-    for old in base.parent.glob(f"{prefix}-*-*"):
-        owner = old.name.split("-")[1]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and _is_ours(old, uid):
-            clear(str(old), float("inf"))
     base.mkdir(mode=_MINE)
     os.chown(base, uid, gid)
+    fcntl.flock(os.open(base, _DIRECTORY), fcntl.LOCK_EX)
+
+
+def make_one(place: str) -> None:
+    """Make the directory of a cell; another cell may have closed the way to it."""
+    try:
+        os.mkdir(place, _MINE)  # noqa: PTH102  # pathlib's pages would be copied in every cell
+    except PermissionError:
+        Path(place).parent.chmod(_MINE)
+        Path(place).mkdir(mode=_MINE)
+
+
+def sweep_left_behind(place: str) -> None:
+    """Remove, in a child that ends with this process, what other launchers left beside it."""
+    parent = os.getpid()
+    if os.fork() != 0:
+        return
+    try:
+        libc.do(libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL))
+        if os.getppid() == parent:
+            for old in Path(place).parent.iterdir():
+                if (found := _NAME.fullmatch(old.name)) and _is_left(old, found[1]):
+                    clear_as_owner(str(old), float("inf"))
+    finally:
+        os._exit(0)
+
+
+def clear_as_owner(place: str, seconds: float) -> None:
+    """Remove a directory with no more rights than its owner has."""
+    with suppress(OSError):  # somebody was faster
+        found = os.lstat(place)
+        if found.st_uid == os.geteuid():
+            clear(place, seconds)
+            return
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setresgid(*[found.st_gid] * 3)
+                os.setresuid(*[found.st_uid] * 3)
+                clear(place, seconds)
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
 
 
 def clear(place: str, seconds: float) -> None:
@@ -38,9 +85,8 @@ def clear(place: str, seconds: float) -> None:
     """
     until = time.monotonic() + seconds
     with suppress(OSError):  # what cannot be removed stays, and the next sweep tries again
-        top = os.open(place, _DIRECTORY)
+        top = _opened(place, None)
         try:
-            os.fchmod(top, _MINE)
             _empty(top, until)
         finally:
             os.close(top)
@@ -69,12 +115,8 @@ def _empty(top: int, until: float) -> None:
             os.rmdir(name, dir_fd=top)
 
 
-def _opened(name: str, place: int) -> int:
-    """Open a directory and make it its owner's to change.
-
-    A keeper that is root is let in at once. It never changes a mode by name: a process of
-    the directory's owner could put a link there.
-    """
+def _opened(name: str, place: int | None) -> int:
+    """Open a directory and make it its owner's to change."""
     try:
         directory = os.open(name, _DIRECTORY, dir_fd=place)
     except PermissionError:
@@ -96,9 +138,18 @@ def _is_directory(name: str, place: int) -> bool:
     return stat.S_ISDIR(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
 
 
-def _is_ours(place: Path, uid: int) -> bool:
-    try:
+def _is_left(place: Path, controller: str) -> bool:
+    """Whether a directory is one that this user may remove, and nobody's any more."""
+    with suppress(OSError):
         found = place.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid in (uid, os.geteuid())
+        ours = stat.S_ISDIR(found.st_mode) and os.geteuid() in (0, found.st_uid)
+        if not ours or Path(f"/proc/{controller}").exists():
+            return False
+        # Another PID namespace may share the place: then only the lock tells.
+        directory = _opened(str(place), None)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(directory)
+        return True
+    return False

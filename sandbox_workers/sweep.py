@@ -19,6 +19,7 @@ from pathlib import Path
 
 _STOPS = 20
 _PAUSE = 0.001
+_LOOKS = 5
 _LISTED = Path("/proc/thread-self/children").exists()  # CONFIG_PROC_CHILDREN
 
 
@@ -116,11 +117,18 @@ def _stop_all() -> None:
 def _children(pid: int) -> list[int]:
     if not _LISTED:
         return [child for child in _all() if _parent(child) == pid]
-    try:
-        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:  # it ended
-        return []
-    return [int(child) for text in lists for child in text.split()]
+    found: set[int] = set()
+    for _ in range(_LOOKS):
+        whole = True
+        for thread in _threads(pid):
+            try:
+                text = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+                found.update(map(int, text.split()))
+            except OSError:  # it ended, and its children are another thread's
+                whole = False
+        if whole:
+            break
+    return list(found)
 
 
 def _all() -> list[int]:

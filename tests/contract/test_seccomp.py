@@ -434,7 +434,7 @@ def test_no_way_leads_out_of_the_program_and_every_instruction_is_of_use(
 def test_no_call_costs_more_than_24_instructions(architecture: str) -> None:
     # Over every input there is, not only those of these tests.
     assert program(architecture).longest() <= 24
-    assert len(program(architecture).steps) <= 300
+    assert len(program(architecture).steps) <= 350
 
 
 _WORDS = st.one_of(

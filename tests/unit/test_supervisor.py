@@ -117,7 +117,7 @@ async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_aga
         if len(measured) == 1:
             raise OSError(errno.EMFILE, "Too many open files")
         peer.process.kill()
-        return Look(tasks=1, seconds=0.0)
+        return Look(tasks=1, seconds=0.0, own={})
 
     monkeypatch.setattr(supervisor, "_WATCH_SECONDS", 0.01)
     monkeypatch.setattr(supervisor, "look", measure)
@@ -130,10 +130,10 @@ async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_aga
 @pytest.mark.parametrize(
     ("seen", "sweeps", "killed"),
     [
-        (Look(tasks=21, seconds=0.0), True, "processes"),
-        (Look(tasks=21, seconds=0.0), False, None),
-        (Look(tasks=1, seconds=3.5), False, "cpu"),
-        (Look(tasks=1, seconds=2.5), False, None),
+        (Look(tasks=21, seconds=0.0, own={}), True, "processes"),
+        (Look(tasks=21, seconds=0.0, own={}), False, None),
+        (Look(tasks=1, seconds=3.5, own={}), False, "cpu"),
+        (Look(tasks=1, seconds=2.5, own={}), False, None),
     ],
     ids=str,
 )

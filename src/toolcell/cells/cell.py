@@ -10,7 +10,6 @@ from pathlib import Path
 
 from toolcell.cells.cgroup import Group
 from toolcell.cells.conversation import Conversation, State
-from toolcell.cells.tree import children
 from toolcell.errors import CellRefused, WallsNotBuilt
 
 END = signal.SIGUSR1  # see sandbox_workers.init
@@ -100,13 +99,6 @@ class Cell:
     def terminate(self) -> None:
         """Send SIGTERM to init, which passes it to every process of the cell."""
         self._signal(signal.SIGTERM)
-
-    def processes(self) -> list[int]:
-        """The PIDs of init and of what it has started so far; raises ProcessLookupError."""
-        init = self.pid()
-        if init == _NO_PID:
-            raise ProcessLookupError("the cell has ended")
-        return [init, *children(init)]
 
     def pid(self) -> int:
         """The PID of init, as /proc tells it of a pidfd (Linux 5.3); none once it ended."""

@@ -266,10 +266,12 @@ def _python_path(mounts: list[Mount]) -> list[str]:
 def _fixed_path(mounts: list[Mount]) -> list[str]:
     """The import path as far as no tool can write there: what the launcher may import from."""
     table = {mount.target: mount for mount in mounts}
+    writable = [mount.target for mount in mounts if mount.writable]
     return [
         entry
         for entry in _python_path(mounts)
-        if is_read_only(table, Path(entry)) or not is_inside(entry, table)
+        if (is_read_only(table, Path(entry)) or not is_inside(entry, table))
+        and not any(is_inside(place, [entry]) for place in writable)
     ]
 
 

@@ -15,6 +15,7 @@ from toolcell.cells.cell import Cell
 from toolcell.cells.cgroup import Group, Groups
 from toolcell.cells.plan import SCRATCH
 from toolcell.cells.process import Launcher
+from toolcell.cells.tree import children
 from toolcell.errors import CellRefused, WallsNotBuilt
 from toolcell.model import Plan, Rung
 
@@ -92,7 +93,9 @@ class CellPool:
         try:
             if groups := capabilities().groups:
                 cell.group = self._groups.lend(groups, launcher.plan.limits.memory, cell)
-                for pid in cell.processes():
+                # Not init: in there, the kernel could end it for what the tool uses, and it is
+                # who ends and answers the tool.
+                for pid in children(cell.pid()):
                     cell.group.add(pid)
         except OSError as error:
             cell.kill()

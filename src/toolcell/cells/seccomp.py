@@ -97,7 +97,7 @@ _OWN_IPC_ONLY = """
     shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl
     mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
 """
-_WATCHES = "inotify_add_watch"
+_WATCHES = "inotify_init inotify_init1 inotify_add_watch"
 _ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr"
 
 # FALLOC_FL_KEEP_SIZE alone, with ZERO_RANGE and with UNSHARE_RANGE: they take room past the
@@ -113,7 +113,12 @@ _DEVICE_BIT = 0o020000  # set in S_IFCHR and S_IFBLK, not in files, pipes and so
 _CREATES = 0o100 | 0o20000000  # O_CREAT, and __O_TMPFILE without O_DIRECTORY
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _SOCK_DGRAM = 2  # a bit of SOCK_RAW (3) too, and not of SOCK_STREAM (1) and SOCK_SEQPACKET (5)
-_PRIO_PROCESS = 0
+_PRIO_PROCESS, _PRIO_USER = 0, 2
+_NEW_LISTENER = 8  # SECCOMP_FILTER_FLAG_NEW_LISTENER
+_ON_PROCESSES = (
+    *("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam"),
+    "sched_setscheduler",
+)
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
 
@@ -134,6 +139,10 @@ class Guard:
 
     rules: tuple[tuple[tuple[Test, ...], int], ...]
     otherwise: int = ALLOW
+
+
+def _refuse_if(*tests: Test) -> Guard:
+    return Guard(((tests, REFUSE),))
 
 
 def _tell_if(*tests: Test) -> Guard:
@@ -172,6 +181,17 @@ def guards(set_id_bits: int) -> dict[str, Guard]:
         # On the low 32 bits, as the kernel reads it (CVE-2019-10063).
         "ioctl": Guard(tuple(((Test(1, "is", v),), TOLD) for v in (_TIOCSTI, _TIOCLINUX))),
         "personality": _only(0, (0, 0xFFFFFFFF), TOLD),
+        # The newest filter is asked first: a listener of the tool's own could let pass what
+        # init is to refuse, once init is gone.
+        "seccomp": _refuse_if(Test(1, "any", _NEW_LISTENER)),
+        # A tool has init's user: it must not set the limits and priority of PID 1.
+        **{name: _refuse_if(Test(0, "is", 1)) for name in _ON_PROCESSES},
+        "setpriority": Guard(
+            (
+                ((Test(0, "is", _PRIO_USER),), REFUSE),
+                ((Test(0, "is", _PRIO_PROCESS), Test(1, "is", 1)), REFUSE),
+            )
+        ),
         "fallocate": Guard(
             tuple(((Test(1, "is", mode),), UNSUPPORTED) for mode in _BEYOND_THE_END)
         ),
@@ -200,11 +220,7 @@ def _without_namespaces(*, open_network: bool) -> dict[str, int | Guard]:
         # only program, and for root not at all.
         **dict.fromkeys(_FORKS, TOLD),
         # 0 is the caller itself; any other may be a process outside.
-        "prlimit64": _only(0, (0,), REFUSE),
-        "sched_setaffinity": _only(0, (0,), REFUSE),
-        "sched_setattr": _only(0, (0,), REFUSE),
-        "sched_setparam": _only(0, (0,), REFUSE),
-        "sched_setscheduler": _only(0, (0,), REFUSE),
+        **{name: _only(0, (0,), REFUSE) for name in _ON_PROCESSES},
         "setpriority": Guard(
             (((Test(0, "is", _PRIO_PROCESS), Test(1, "is", 0)), ALLOW),), otherwise=REFUSE
         ),

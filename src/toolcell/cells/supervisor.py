@@ -65,6 +65,9 @@ class Supervisor:
         self._failed: BaseException | None = None
         self._misses = 0
         self._most_tasks = 0
+        # CPU seconds of each process by the last look at it, and of all.
+        self._own: dict[tuple[int, float], float] = {}
+        self._cpu_seconds = 0.0
 
     async def run(self, prepared: PreparedToolCall, stdin: bytes | None, wall: float) -> Report:
         """Send the call and wait for its end; `wall` is in seconds.
@@ -225,9 +228,11 @@ class Supervisor:
             return None
         self._misses = 0
         self._most_tasks = max(self._most_tasks, seen.tasks)
+        self._own |= seen.own
+        self._cpu_seconds = max(seen.seconds, sum(self._own.values()))
         if over:
             return "memory"
-        if seen.seconds > self._limits.cpu + _CPU_GRACE:
+        if self._cpu_seconds > self._limits.cpu + _CPU_GRACE:
             return "cpu"
         # With namespaces the kernel keeps the count; without, init does, give or take those that
         # start at this moment, and where there are no walls nobody else.
@@ -310,7 +315,7 @@ class Supervisor:
         group = self._cell.group
         peak = group.peak() if group else None
         return Usage(
-            cpu_seconds=told.cpu_seconds,
+            cpu_seconds=max(told.cpu_seconds, self._cpu_seconds),
             peak_memory=peak or told.peak_memory,
             processes=told.started if told.started >= 0 else self._most_tasks or None,
         )

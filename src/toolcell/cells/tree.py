@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 
-_Number = TypeVar("_Number", int, float)
-
+_LISTED = Path("/proc/thread-self/children").exists()  # CONFIG_PROC_CHILDREN
+_LOOKS = 5
 _SCRATCH = ("tmp", "dev/shm")  # the cell's own, below its root
 
 
@@ -23,22 +22,39 @@ _SCRATCH = ("tmp", "dev/shm")  # the cell's own, below its root
 class Look:
     """What a tree was at one moment: processes with their threads, and CPU seconds so far.
 
-    Seconds include those of processes that ended and were waited for.
+    `seconds` are those of the living, and of what ended below them and was waited for.
+    `own` are those of each living process alone, by PID and start: what ends and is never
+    waited for is in nobody's account, and only a look before tells of it.
     """
 
     tasks: int
     seconds: float
+    own: dict[tuple[int, float], float]
 
 
 def look(init: int) -> Look:
     """Count what an init has below it; raises OSError where nothing could be read."""
     processes = descendants(init)
-    tasks = sum(_of(process, psutil.Process.num_threads) for process in processes)
-    seconds = sum(_of(process, _seconds) for process in processes)
+    own: dict[tuple[int, float], float] = {}
+    seconds = 0.0
+    for process in processes:
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            alone = times.user + times.system
+            own[process.pid, process.create_time()] = alone
+            seconds += alone + times.children_user + times.children_system
     with suppress(psutil.Error):
-        times = psutil.Process(init).cpu_times()
-        seconds += times.children_user + times.children_system
-    return Look(tasks, seconds)
+        # Init's own too: it is the tool that gives it work.
+        seconds += sum(psutil.Process(init).cpu_times()[:4])
+    return Look(sum(_threads(process.pid) for process in processes), seconds, own)
+
+
+def _threads(pid: int) -> int:
+    # Not by the name in /proc/PID/status, which a program can choose to look like a count.
+    try:
+        return sum(1 for _ in Path(f"/proc/{pid}/task").iterdir())
+    except OSError:  # it ended
+        return 0
 
 
 def uses_more_than(limit: int, init: int, *, own_files: bool) -> bool:
@@ -72,28 +88,33 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 def children(pid: int) -> list[int]:
     """The PIDs of a process's children; none where it has ended."""
-    try:
-        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    except FileNotFoundError:  # a thread of it ended just now
-        return children(pid) if Path(f"/proc/{pid}").exists() else []
-    except ProcessLookupError:
-        return []
-    if not lists and Path(f"/proc/{pid}").exists():  # a kernel without CONFIG_PROC_CHILDREN
-        with suppress(psutil.Error):
+    if not _LISTED:
+        try:
             return [child.pid for child in psutil.Process(pid).children()]
-    return [int(child) for text in lists for child in text.split()]
+        except psutil.Error:
+            return []
+    found: set[int] = set()
+    for _ in range(_LOOKS):
+        whole = True
+        try:
+            threads = list(Path(f"/proc/{pid}/task").iterdir())
+        except (FileNotFoundError, ProcessLookupError):
+            break
+        for thread in threads:
+            try:
+                found.update(map(int, (thread / "children").read_text().split()))
+            except (FileNotFoundError, ProcessLookupError):  # its children are another's
+                whole = False
+        if whole:
+            break
+    return list(found)
 
 
-def _of(process: psutil.Process, measure: Callable[[psutil.Process], _Number]) -> _Number | int:
+def _of(process: psutil.Process, measure: Callable[[psutil.Process], int]) -> int:
     try:
         return measure(process)
     except psutil.Error:
         return 0
-
-
-def _seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def _resident(process: psutil.Process) -> int:
