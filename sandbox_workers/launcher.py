@@ -48,7 +48,8 @@ def main() -> NoReturn:
         worker.prepare(plan)
         told = plan["seccomp"] is not None and refusals.can_tell()
         if plan["counted"] and not told:
-            raise OSError(errno.EBUSY, "another filter around this process has the one listener")
+            why = "another filter around this process listens, or forbids to: nobody could count"
+            raise OSError(errno.EBUSY, why)
         # The kernel reaps the inits: their ends are told by pidfd and by the status pipe.
         libc.do(libc.signal(signal.SIGCHLD, signal.SIG_IGN))
         steps = init.Steps(plan, _THEIRS, [*_OURS, _CONTROL, _OWN], told=told)

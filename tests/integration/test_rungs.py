@@ -16,13 +16,13 @@ from toolcell.cells.capabilities import capabilities
 pytestmark = pytest.mark.isolation
 rungs = pytest.mark.parametrize("rung", ["full", "landlock"])
 
-# What a plain container does to a process: a filter without namespaces and mounts, and no
-# capabilities. `listener` makes it one that tells somebody, as LXD's does.
+# What a plain container does to a process: a filter without namespaces and mounts (ours, but
+# that it lets others listen), and no capabilities. `listener` makes it one that tells somebody, as LXD's does.
 _CONTAINED = """
 import asyncio, json, os, platform, sys
 from sandbox_workers import libc
 from toolcell import CellSettings, ToolCall, ToolController, ToolPolicy, ToolRegistry
-from toolcell.cells.seccomp import Variant, compile_filter
+from toolcell.cells import seccomp
 
 async def main(workspace, cell, command):
     policy = ToolPolicy(allow=["*"], cell=CellSettings(**cell), limits={"wall": 10})
@@ -33,7 +33,12 @@ async def main(workspace, cell, command):
 contained, listener, *arguments = json.loads(sys.argv[1])
 if contained:
     libc.do(libc.clear_capabilities(), libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))
-    libc.do(libc.install_filter(compile_filter(platform.machine(), Variant(told=False))))
+    ours = seccomp.guards
+    seccomp.guards = lambda bits: {k: v for k, v in ours(bits).items() if k != "seccomp"}
+    variant = seccomp.Variant(told=False)
+    libc.do(libc.install_filter(seccomp.compile_filter(platform.machine(), variant)))
+    seccomp.guards = ours
+    seccomp.compile_filter.cache_clear()
 if listener:
     libc.do(libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))
     libc.do(libc.install_told_filter(bytes.fromhex(listener)))
