@@ -17,7 +17,8 @@ pytestmark = pytest.mark.isolation
 rungs = pytest.mark.parametrize("rung", ["full", "landlock"])
 
 # What a plain container does to a process: a filter without namespaces and mounts (ours, but
-# that it lets others listen), and no capabilities. `listener` makes it one that tells somebody, as LXD's does.
+# that it lets others listen), and no capabilities. `listener` makes it one that tells somebody,
+# as LXD's does.
 _CONTAINED = """
 import asyncio, json, os, platform, sys
 from sandbox_workers import libc

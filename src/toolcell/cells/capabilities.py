@@ -47,7 +47,7 @@ WEAKER: dict[Rung, tuple[str, ...]] = {
         "no loopback of its own: no sockets at all, unless the policy opens the network, and then "
         "no unix sockets",
         "scratch space is a directory of the host's without a size; /tmp and /dev/shm are closed",
-        "no terminals (pty), no System V IPC, no POSIX message queues or shared memory",
+        "no terminals (pty), no System V IPC, no POSIX message queues or shared memory, no inotify",
         "a controller that is root runs tools as the workspace's owner: as root without "
         "capabilities, where that is root",
     ),
