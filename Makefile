@@ -41,6 +41,7 @@ test-ordinary-user: $(VENV)/installed-dev  ## As root: run the isolation tests a
 
 # The options are in the environment because the tests that are run again, as another user,
 # are chosen by another make.
+escape: export TOOLCELL_MUST_ISOLATE := 1
 escape: export PYTEST_ADDOPTS := -p tests.escape.report --attacks $(PYTEST_ADDOPTS)
 escape: $(VENV)/installed-dev  ## Attack the cell on each rung and count what held; as root, twice
 	$(BIN)/python -m pytest -q $(TESTS); code=$$?; \

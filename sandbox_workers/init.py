@@ -110,13 +110,19 @@ def _adopt() -> list[Call]:
 
 def _keep_signals_inside(free: "_Free") -> list[Call]:
     """Enter a Landlock domain, in which all that the call starts will be, for the sweep."""
-    fd = free.take()
-    free.release(fd)
+    ruleset, place = free.take(), free.take()
+    free.release(ruleset)
+    free.release(place)
+    # Every ruleset denies to link and rename between directories where no rule allows it.
+    refer = libc.LANDLOCK_ACCESS_FS_REFER
     return [
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1),
-        libc.landlock_ruleset(0, 0, libc.LANDLOCK_SCOPE_SIGNAL).returns(fd),
-        libc.landlock_restrict(fd),
-        libc.close(fd),
+        libc.landlock_ruleset(refer, 0, libc.LANDLOCK_SCOPE_SIGNAL).returns(ruleset),
+        libc.open_file("/", os.O_PATH).returns(place),
+        libc.landlock_rule(ruleset, place, refer, "/"),
+        libc.close(place),
+        libc.landlock_restrict(ruleset),
+        libc.close(ruleset),
     ]
 
 
@@ -261,7 +267,7 @@ class _Watch:
     def _count_alive(self) -> int:
         """Processes and threads of the call; counted only where as many could be alive."""
         if not self._steps.full:
-            return self._steps.processes if self._teller.at_limit else 0
+            return self._steps.processes if self._teller.at_limit() else 0
         if self._started() < self._steps.processes:
             return 0
         return sum(_threads(name) for name in os.listdir("/proc") if name.isdigit()) - 1  # noqa: PTH208

@@ -163,10 +163,12 @@ def restrict_files(rules: dict[str, Any] | None) -> list[Call]:
     if rules is None:
         return []
     ruleset, place = _FREE, _FREE + 1
+    opened = libc.open_path if libc.has_openat2() else libc.open_place
     calls = [libc.landlock_ruleset(rules["files"], rules["tcp"], rules["scopes"]).returns(ruleset)]
     for path, rights in rules["rules"]:
         calls += [
-            libc.open_file(path, os.O_PATH).returns(place),
+            # The plan's paths are resolved; what leads through a link by now was changed since.
+            opened(path).returns(place),
             libc.landlock_rule(ruleset, place, rights, path),
             libc.close(place),
         ]

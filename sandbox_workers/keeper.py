@@ -19,7 +19,6 @@ import select
 import signal
 import socket
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,6 +57,8 @@ def main() -> NoReturn:
         if pid == 0:
             _become_launcher(plan, control, memory)
     except OSError as error:
+        if os.getppid() == controller and plan["scratch"]:  # not the launcher-to-be
+            scratch.clear_as_owner(plan["scratch"], _CLEAR_SECONDS)
         control.send(wire.encode({"failed": describe("the keeper", error)}))
         os._exit(1)
     control.close()
@@ -74,9 +75,8 @@ def main() -> NoReturn:
 
 def _begin_without_walls(plan: dict[str, Any]) -> None:
     identity = plan["identity"]
-    if os.geteuid() == 0:
-        with suppress(PermissionError):  # a container's root that may not change groups
-            os.setgroups([])
+    if os.geteuid() == 0 and set(os.getgroups()) - {identity["outer_gid"]}:
+        os.setgroups([])
     libc.do(libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1))
     scratch.make(plan["scratch"], identity["outer_uid"], identity["outer_gid"])
 

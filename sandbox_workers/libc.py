@@ -79,7 +79,8 @@ _OLDER = {
     "aarch64": {"pivot_root": 41, "keyctl": 219, "seccomp": 277},
 }
 
-LANDLOCK_SCOPE_SIGNAL = 2  # ABI 6, Linux 6.12
+LANDLOCK_ACCESS_FS_REFER = 1 << 13  # ABI 2, Linux 5.19
+LANDLOCK_SCOPE_SIGNAL = 1 << 1  # ABI 6, Linux 6.12
 
 _RESOLVE_NO_SYMLINKS = 4
 _LANDLOCK_RULE_PATH_BENEATH = 1
@@ -465,6 +466,20 @@ def open_path(path: str) -> Call:
     how = _OpenHow(os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
     size = ctypes.sizeof(how)
     return _raw(_NR_OPENAT2, "openat2", AT_FDCWD, path.encode(), how, size, path=path)
+
+
+def has_openat2() -> bool:
+    """Whether the kernel has openat2, and what surrounds this process allows it."""
+    try:
+        os.close(do(open_path("/")))
+    except SystemCallError:
+        return False
+    return True
+
+
+def open_place(path: str) -> Call:
+    """Open a place that is not itself a symbolic link; what `open_path` is without openat2."""
+    return open_file(path, os.O_PATH | os.O_NOFOLLOW)
 
 
 def open_tree(fd: int, path: str = "") -> Call:

@@ -40,6 +40,7 @@ _NAMESPACES = (
 _ALLOW_ALL = struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)
 _MOST = 32
 _FULL_SECONDS = 0.005
+_JUST_NOW = 1.0
 _ARGUMENTS = 4
 
 
@@ -71,7 +72,7 @@ class Teller:
         self._counts: dict[int, int] = {}
         self._arguments: dict[int, tuple[int, ...]] = {}
         self.started = 1 if forks else -1  # the worker
-        self.at_limit = False
+        self._refused_at = float("-inf")
 
     def answer(self, teller: int) -> bool:
         """Answer one call that was told; False where nobody is left who could make one."""
@@ -92,6 +93,10 @@ class Teller:
             return error.errno in (errno.ENOENT, errno.EINTR)
         return True
 
+    def at_limit(self) -> bool:
+        """Whether a start was refused just now."""
+        return time.monotonic() - self._refused_at < _JUST_NOW
+
     def listed(self) -> list[dict[str, Any]]:
         """Number, first arguments and count of what was refused, in order."""
         return [
@@ -106,7 +111,7 @@ class Teller:
             # Counting takes long where there are many, and a bomb asks without end.
             self._full_until = time.monotonic() + _FULL_SECONDS
         if self._room <= 0:
-            self.at_limit = True
+            self._refused_at = time.monotonic()
             return errno.EAGAIN, 0
         self._room -= 1
         self.started += 1

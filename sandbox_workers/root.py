@@ -85,7 +85,7 @@ def pivot() -> None:
 
 def change_user(identity: dict[str, int]) -> None:
     """Become the user of the cells, where that is another."""
-    if os.getuid() == identity["inside_uid"]:
+    if (os.getuid(), os.getgid()) == (identity["inside_uid"], identity["inside_gid"]):
         return
     os.setresgid(*[identity["inside_gid"]] * 3)
     os.setresuid(*[identity["inside_uid"]] * 3)

@@ -105,6 +105,8 @@ def _empty(top: int, until: float) -> None:
             inner = _opened(name, top)
             try:
                 for entry in os.listdir(inner):  # noqa: PTH208  # of a descriptor
+                    if time.monotonic() > until:
+                        return
                     if _is_directory(entry, inner):
                         moved += 1
                         _move_up(entry, inner, f"{unlike}.{moved}", top)

@@ -53,10 +53,11 @@ def prepare(plan: dict[str, Any]) -> None:
 def _preload(names: list[str], path: list[str]) -> None:
     """Import what the operator trusts, from where no tool can write."""
     before, sys.path[:] = sys.path[:], path
+    opened = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     for name in names:
         try:
             importlib.import_module(name)
-        except Exception as error:  # whatever a module raises
+        except (Exception, SystemExit) as error:  # whatever a module raises
             words = f"{type(error).__name__}: {error}"
             raise OSError(f"the module {name} cannot be preloaded: {words}") from error
         if len(list(Path("/proc/self/task").iterdir())) > 1:
@@ -65,6 +66,8 @@ def _preload(names: list[str], path: list[str]) -> None:
                 "carries along; some libraries start none when told to, such as by "
                 'OPENBLAS_NUM_THREADS = "1" in `env`'
             )
+        if len(os.listdir("/proc/self/fd")) > opened:  # noqa: PTH208
+            raise OSError(f"the module {name} cannot be preloaded: it leaves a file open")
     sys.path[:] = before
 
 

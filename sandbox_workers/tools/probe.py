@@ -62,6 +62,16 @@ def _connect_abstract(targets: Mapping[str, Any]) -> str | None:
     return "connected to an abstract socket of the host"
 
 
+def _connect_unix(targets: Mapping[str, Any]) -> str | None:
+    if targets["letters"] is None:  # the path is too long for an address
+        return None
+    # A pair, because a filter may refuse any other socket.
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with one, other:
+        one.sendto(b"letter", targets["letters"])
+    return "sent to a unix socket of the host"
+
+
 def _signal_controller(targets: Mapping[str, Any]) -> str | None:
     os.kill(targets["pid"], 0)
     return "could signal the controller" if targets["pid"] != os.getpid() else None
@@ -116,6 +126,7 @@ ATTEMPTS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "new_user_namespace": _new_user_namespace,
     "connect_tcp": _connect_tcp,
     "connect_abstract": _connect_abstract,
+    "connect_unix": _connect_unix,
     "signal_controller": _signal_controller,
     "read_environment": _read_environment,
     "use_system_calls": _use_system_calls,

@@ -8,7 +8,7 @@ full one is tried too, to tell what keeps it from this machine and what to do.
 """
 
 import tempfile
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -52,6 +52,7 @@ _WORDS = {
     Guarantee.NETWORK: {
         "connect_tcp": "connect to the host's loopback",
         "connect_abstract": "connect to an abstract socket",
+        "connect_unix": "send to a unix socket by its path",
     },
     Guarantee.PROCESS_TREE: {
         "signal_controller": "signal the controller",
@@ -128,10 +129,10 @@ async def _tried(policy: ToolPolicy) -> tuple[Rung | None, list[Finding]]:
     async with AsyncExitStack() as stack:
         workspace = stack.enter_context(tempfile.TemporaryDirectory())
         controller = await stack.enter_async_context(_controller(settings, workspace))
-        try:
-            given = controller.runtime.plan(settings, _LIMITS, rungs(settings)[-1]).environment
-        except CellRefused:
-            given = {}  # the first call says why there will be no cell
+        given: dict[str, str] = {}  # where there will be no cell, the first call says why
+        for each in rungs(settings):
+            with suppress(CellRefused):
+                given |= controller.runtime.plan(settings, _LIMITS, each).environment
         with probe_targets(given) as targets:
             result = await _call(controller, "probe", {"targets": targets, "attempts": attempts})
             if result.error:

@@ -241,7 +241,7 @@ class ToolRuntime:
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
         # A pool hands out no cell of a launcher whose walls were not tried.
-        return report, plan.enforcement.model_copy(update={"attested": True})
+        return report, plan.enforcement.model_copy(update={"attested": plan.rung != "none"})
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
         made_of = [

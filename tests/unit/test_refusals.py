@@ -71,7 +71,7 @@ def test_starts_go_on_up_to_the_limit(kernel, monkeypatch):
     alive[0] = 3
     tell(kernel, teller, (VFORK,))
     assert kernel.answers[-1] == (errno.EAGAIN, 0)
-    assert (teller.started, teller.at_limit) == (3, True)
+    assert (teller.started, teller.at_limit()) == (3, True)
     assert teller.listed() == [], "no refusal, but a limit"
 
 

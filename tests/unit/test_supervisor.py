@@ -162,7 +162,7 @@ async def test_what_no_kernel_counts_is_looked_for(peer, monkeypatch, seen, swee
         (b"1 0 0 9 3 0 []", 0, False),
         (b"1 0 0 9 0 0 []", 4, True),
         (b"1 0 0 3 0 0 []", 4, False),
-        (b"1 0 0 4 0 0 []", 0, True),
+        (b"1 0 0 4 0 0 []", 0, False),
         (b"1 0 0 -1 0 0 []", 4, True),
     ],
 )

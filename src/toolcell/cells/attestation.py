@@ -31,11 +31,12 @@ from toolcell.model import (
 HANDLERS = "sandbox_workers.tools.probe"
 _SECONDS = 10.0
 _PREFIX = "toolcell-probe-"
+_LONGEST_ADDRESS = 107  # unix(7)
 _OF_EVERY_CELL = ("HOME", "TMPDIR")  # its own, wherever its scratch space lies
 
 ATTEMPTS = {
     Guarantee.FILESYSTEM: ("read_outside", "write_outside", "mount"),
-    Guarantee.NETWORK: ("connect_tcp", "connect_abstract"),
+    Guarantee.NETWORK: ("connect_tcp", "connect_abstract", "connect_unix"),
     Guarantee.PROCESS_TREE: ("signal_controller",),
     Guarantee.SECRETS: ("read_environment",),
     Guarantee.SYSCALLS: ("use_system_calls", "new_user_namespace"),
@@ -52,6 +53,8 @@ async def attest(launcher: Launcher) -> None:
             arguments = {"targets": targets, "attempts": names}
             supervisor = Supervisor(await launcher.make(), launcher.plan.limits)
             report = await supervisor.run(_prepared(arguments), None, _SECONDS)
+            if not os.access(targets["file"], os.F_OK):  # then nothing was there to be reached
+                raise CellRefused("the walls could not be tried: what was to be reached is gone")
     except OSError as error:
         raise CellRefused(f"the walls could not be tried: {error}") from error
     answer = _answer(report)
@@ -107,11 +110,13 @@ def probe_targets(given: Collection[str]) -> Iterator[dict[str, Any]]:
         named = stack.enter_context(socket.socket(socket.AF_UNIX))
         named.bind("\0" + abstract)
         named.listen()
-        _control(secret, abstract)
+        letters = _letter_box(stack, str(place / "letters"))
+        _control(secret, abstract, letters)
         yield {
             "file": str(secret),
             "port": port,
             "abstract": abstract,
+            "letters": letters,
             "pid": os.getpid(),
             "variable": next((name for name in os.environ if name not in given), None),
             "mark": f"toolcell-probe-{secrets.token_hex(8)}",
@@ -137,9 +142,20 @@ def _listen(stack: ExitStack) -> int | None:
     return port
 
 
-def _control(secret: Path, abstract: str) -> None:
+def _letter_box(stack: ExitStack, path: str) -> str | None:
+    """Bind a datagram socket at a path; None where that is longer than an address can be."""
+    if len(path.encode()) > _LONGEST_ADDRESS:
+        return None
+    stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)).bind(path)
+    return path
+
+
+def _control(secret: Path, abstract: str, letters: str | None) -> None:
     secret.read_bytes()
     secret.with_name("control").write_bytes(b"")
     with socket.socket(socket.AF_UNIX) as client:
         client.connect("\0" + abstract)
+    if letters:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+            client.sendto(b"control", letters)
     os.kill(os.getpid(), 0)

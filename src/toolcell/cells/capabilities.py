@@ -34,8 +34,11 @@ _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 _USERNS_SWITCH = Path("/proc/sys/kernel/unprivileged_userns_clone")
 _USERNS_COUNT = Path("/proc/sys/user/max_user_namespaces")
 
-# What a failed attempt says where the machine does not allow the walls of a rung at all.
-_NOT_ALLOWED = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL, errno.ENOSPC)
+# What a failed attempt says where the machine does not allow namespaces, or mounts in them, at
+# all; the last two only of unshare, where they mean that there are none, or none left to make.
+_BUILDING = re.compile(r"(?:^|: )(unshare|mount|pivot_root|the id maps)\b")
+_NOT_ALLOWED = (errno.EPERM, errno.EACCES, errno.ENOSYS)
+_NONE_THERE = (errno.EINVAL, errno.ENOSPC)
 
 WEAKER: dict[Rung, tuple[str, ...]] = {
     "full": (),
@@ -164,7 +167,13 @@ def may_step_down(refusal: CellRefused) -> bool:
     Then a policy that accepts it may have the next one. Anything else, such as too few
     descriptors or a wall that did not hold, is told and not worked around.
     """
-    return isinstance(refusal, WallsNotBuilt) and refusal.errno in _NOT_ALLOWED
+    if not isinstance(refusal, WallsNotBuilt):
+        return False
+    building = _BUILDING.search(refusal.cause)
+    if building is None:
+        return False
+    none_there = building[1] == "unshare" and refusal.errno in _NONE_THERE
+    return none_there or refusal.errno in _NOT_ALLOWED
 
 
 def explain(failure: WallsNotBuilt) -> CellRefused:

@@ -89,12 +89,12 @@ class Cell:
         self._signal(END)
 
     def kill(self) -> None:
-        """End the cell without an account of it.
+        """Send SIGKILL to init, which takes a whole PID namespace with it.
 
-        SIGKILL to init takes a whole PID namespace with it; where there is none, it would
-        leave the tree without the one who ends it.
+        Where there is none, it takes a worker that has run no tool yet; what a tool started is
+        then the keeper's to end.
         """
-        self._signal(END if self.sweeps else signal.SIGKILL)
+        self._signal(signal.SIGKILL)
 
     def terminate(self) -> None:
         """Send SIGTERM to init, which passes it to every process of the cell."""

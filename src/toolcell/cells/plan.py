@@ -95,8 +95,8 @@ def make_plan(
     if settings.network == "host":
         mounts += [read_only(path) for path in _NETWORK_FILES if Path(path).exists()]
     own_root = rung == "full"
-    if not own_root:
-        _refuse_holes(mounts, rung)
+    if rung == "landlock":
+        _refuse_holes(mounts)
     return Plan(
         rung=rung,
         identity=identity,
@@ -121,14 +121,20 @@ def make_plan(
     )
 
 
-def _refuse_holes(mounts: list[Mount], rung: Rung) -> None:
-    """Refuse what is to stay read-only in a writable place: only a mount can do that."""
+def _refuse_holes(mounts: list[Mount]) -> None:
+    """Refuse what is to be otherwise than the place that it lies in: only a mount can do that."""
+    for path in hidden_files():
+        raise CellRefused(
+            f"{path} may hold passwords of package indexes and lies in what is lent, and without "
+            "mounts nothing can cover it",
+            "move it to ~/.config/pip/pip.conf",
+        )
     writable = [mount.target for mount in mounts if mount.writable]
     for mount in mounts:
         if not mount.writable and is_inside(mount.target, writable):
             raise CellRefused(
                 f"{mount.target} lies in the workspace and is to stay read-only, which needs "
-                f"mounts, and the {rung} rung has none",
+                "mounts, and the landlock rung has none",
                 "keep it outside of the workspace, lend another directory as the workspace, or "
                 'set workspace = "ro"',
             )
@@ -189,10 +195,10 @@ def _landlock(
     return only_wall(
         capabilities.landlock_abi,
         [mount.source for mount in mounts if not mount.writable]
-        + [path for path in _SHARED_FILES if Path(path).exists()],
+        + [str(Path(path).resolve()) for path in _SHARED_FILES if Path(path).exists()],
         writable,
         [path for path in _DEVICES if Path(path).exists()],
-        sorted({str(Path(path).parent) for path in [*code, *map(str, own_code())]}),
+        sorted({str(Path(path).resolve().parent) for path in [*code, *map(str, own_code())]}),
         open_network=open_network,
     )
 

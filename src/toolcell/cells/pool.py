@@ -125,7 +125,7 @@ class CellPool:
         refused: list[CellRefused] = []
         for rung in self._rungs:
             try:
-                plan = self._make_plan(rung)
+                plan = _explained(self._make_plan(rung), refused)
                 self._identities = {place: _identity(place) for place in _exposed(plan)}
                 return await _attested(plan)
             except CellRefused as refusal:
@@ -200,6 +200,13 @@ async def _attested(plan: Plan) -> Launcher:
         await launcher.close()
         raise
     return launcher
+
+
+def _explained(plan: Plan, refused: list[CellRefused]) -> Plan:
+    """The plan of a rung, with why the stronger ones were refused."""
+    why = "; ".join(refusal.cause for refusal in refused)
+    enforcement = plan.enforcement.model_copy(update={"stepped_down": why})
+    return plan.model_copy(update={"enforcement": enforcement}) if why else plan
 
 
 def _together(refused: list[CellRefused]) -> CellRefused:

@@ -18,8 +18,9 @@ _NAMESPACES = {
     0x20000000: "CLONE_NEWPID",
     0x40000000: "CLONE_NEWNET",
 }
+_NEW_TIME = 0x80  # of unshare only: clone has its signal there
 _REQUESTS = {0x5412: "TIOCSTI", 0x541C: "TIOCLINUX"}
-_MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "creat": 1, "open": 2, "openat": 3}
+_MODES = ("chmod", "fchmod", "fchmodat", "creat", "open", "openat")
 _NODES = {"mknod": 1, "mknodat": 2}
 _SET_ID = SET_USER_ID | SET_GROUP_ID
 
@@ -41,6 +42,8 @@ def _names(architecture: str) -> dict[int, str]:
 def _describe(name: str, arguments: list[int]) -> str:
     if name in ("unshare", "clone"):
         flags = [text for bit, text in _NAMESPACES.items() if arguments[0] & bit]
+        if name == "unshare" and arguments[0] & _NEW_TIME:
+            flags.append("CLONE_NEWTIME")
         return f"{name}({'|'.join(flags)})"
     if name == "socket":
         return f"socket({_family(arguments[0])})"
@@ -50,7 +53,7 @@ def _describe(name: str, arguments: list[int]) -> str:
         return f"personality({arguments[0]:#x})"
     if name in _NODES and not arguments[_NODES[name]] & _SET_ID:
         return f"{name} of a device"
-    return f"{name} with a set-id bit" if name in {**_MODES, **_NODES} else name
+    return f"{name} with a set-id bit" if name in (*_MODES, *_NODES) else name
 
 
 def _family(number: int) -> str:

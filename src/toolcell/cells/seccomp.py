@@ -37,6 +37,7 @@ _ERRNO = 0x00050000
 REFUSE = _ERRNO | errno.EPERM
 MISSING = _ERRNO | errno.ENOSYS
 TOLD = 0x7FC00000  # SECCOMP_RET_USER_NOTIF, Linux 5.0
+DONE = _ERRNO | 0
 UNSUPPORTED = _ERRNO | errno.EOPNOTSUPP
 NO_FAMILY = _ERRNO | errno.EAFNOSUPPORT
 
@@ -107,12 +108,14 @@ _BEYOND_THE_END = (0x01, 0x11, 0x41)
 _FORKS = ("clone", "fork", "vfork")
 
 _NAMESPACES = 0x7E020000  # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+_NEW_TIME = 0x80  # of unshare only: clone has its signal there
 SET_USER_ID = 0o4000
 SET_GROUP_ID = 0o2000
 _DEVICE_BIT = 0o020000  # set in S_IFCHR and S_IFBLK, not in files, pipes and sockets
 _CREATES = 0o100 | 0o20000000  # O_CREAT, and __O_TMPFILE without O_DIRECTORY
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _SOCK_DGRAM = 2  # a bit of SOCK_RAW (3) too, and not of SOCK_STREAM (1) and SOCK_SEQPACKET (5)
+_PR_SET_DUMPABLE = 4
 _PRIO_PROCESS, _PRIO_USER = 0, 2
 _NEW_LISTENER = 8  # SECCOMP_FILTER_FLAG_NEW_LISTENER
 _ON_PROCESSES = (
@@ -176,6 +179,7 @@ def guards(set_id_bits: int) -> dict[str, Guard]:
     mode, node = set_id_bits, set_id_bits | _DEVICE_BIT
     return {
         "clone": _tell_if(Test(0, "any", _NAMESPACES)),
+        "unshare": Guard((((Test(0, "any", _NAMESPACES | _NEW_TIME),), TOLD),), REFUSE),
         "socket": _FAMILIES,
         "socketpair": _FAMILIES,
         # On the low 32 bits, as the kernel reads it (CVE-2019-10063).
@@ -192,6 +196,8 @@ def guards(set_id_bits: int) -> dict[str, Guard]:
                 ((Test(0, "is", _PRIO_PROCESS), Test(1, "is", 1)), REFUSE),
             )
         ),
+        # As if done: what hides from the watch that measures it must not.
+        "prctl": Guard((((Test(0, "is", _PR_SET_DUMPABLE),), DONE),)),
         "fallocate": Guard(
             tuple(((Test(1, "is", mode),), UNSUPPORTED) for mode in _BEYOND_THE_END)
         ),

@@ -6,8 +6,11 @@ namespace, the kernel lets that happen only after every process of it is gone
 (zap_pid_ns_processes); where it has none, init ends only when it has ended all of them. So
 what is in the pipes then is all that the call wrote.
 
-To end a call, init is asked to, because it can tell what the call used. Where there is a PID
-namespace and that takes too long, init is killed, and all go with it.
+To end a call, init is asked to, because it can tell what the call used. Where that takes too
+long, init is killed, and all go with it; without a PID namespace the launcher is given up then,
+and the keeper ends what is left.
+
+What init tells ends the call, whatever it still does: no limit is met after that.
 """
 
 import asyncio
@@ -41,7 +44,8 @@ _KEPT = 128 * 1024
 _WATCH_SECONDS = 0.1
 _MISSES = 20
 _DEATH_SECONDS = 10.0
-_ACCOUNT_SECONDS = 0.25
+# How long init has to end everything, and to tell; longer where it has to sweep.
+_ACCOUNT_SECONDS, _SWEEP_SECONDS = 0.25, 2.0
 # More than the limit: a process that is at it is told by a signal first, and has a second.
 _CPU_GRACE = 1.0
 _STARTING = 16
@@ -66,6 +70,7 @@ class Supervisor:
         self._misses = 0
         self._most_tasks = 0
         # CPU seconds of each process by the last look at it, and of all.
+        self._status: bytes | None = None
         self._own: dict[tuple[int, float], float] = {}
         self._cpu_seconds = 0.0
 
@@ -107,12 +112,23 @@ class Supervisor:
         loop.add_reader(cell.reply, self._read_reply)
         loop.add_reader(cell.stdout, self._read_output, "stdout")
         loop.add_reader(cell.stderr, self._read_output, "stderr")
+        loop.add_reader(cell.status, self._hear)
         self._send()
         if self._unsent:
             loop.add_writer(cell.request, self._send)
         self._timers.append(loop.call_later(wall, self._deadline))
         self._watcher = loop.create_task(self._watch())
         self._watcher.add_done_callback(self._watched)
+
+    def _hear(self) -> None:
+        """Take what init tells of the end."""
+        line = _read_some(self._cell.status)
+        if line is None:
+            return
+        self._loop.remove_reader(self._cell.status)
+        if line:
+            self._status = line
+            self._kill_in_time()
 
     def _send(self) -> None:
         cell = self._cell
@@ -135,14 +151,17 @@ class Supervisor:
             self._kill("wall")
 
     def _kill(self, why: Killed) -> None:
-        if not self._ended.done():
+        if not self._ended.done() and self._status is None:
             self._killed = self._killed or why
-            self._cell.end()
-            self._timers.append(self._loop.call_later(_ACCOUNT_SECONDS, self._kill_init))
+            self._end_call()
 
-    def _kill_init(self) -> None:
-        if not self._ended.done():
-            self._cell.kill()
+    def _end_call(self) -> None:
+        self._cell.end()
+        self._kill_in_time()
+
+    def _kill_in_time(self) -> None:
+        seconds = _SWEEP_SECONDS if self._cell.sweeps else _ACCOUNT_SECONDS
+        self._timers.append(self._loop.call_later(seconds, self._cell.kill))
 
     def _end(self) -> None:
         self._loop.remove_reader(self._cell.pidfd)
@@ -224,7 +243,7 @@ class Supervisor:
         except OSError:  # such as no descriptor left in this process: the next time, then
             self._misses += 1
             if self._misses > _MISSES:
-                self._cell.kill()  # unwatched, a call must not go on
+                self._end_call()  # unwatched, a call must not go on
             return None
         self._misses = 0
         self._most_tasks = max(self._most_tasks, seen.tasks)
@@ -284,7 +303,8 @@ class Supervisor:
             task.cancel()
         if self._cell.request >= 0:
             self._loop.remove_writer(self._cell.request)
-        for fd in (self._cell.pidfd, self._cell.reply, self._cell.stdout, self._cell.stderr):
+        cell = self._cell
+        for fd in (cell.pidfd, cell.reply, cell.stdout, cell.stderr, cell.status):
             self._loop.remove_reader(fd)
         self._cell.close()
 
@@ -323,12 +343,11 @@ class Supervisor:
     def _met_process_limit(self, told: "_Told") -> bool:
         """Whether as many were alive at once as far as anybody saw.
 
-        Where fewer were ever started, it was not met; where just as many were, all lived on
-        and no more could be started.
+        Where fewer were ever started, it was not met.
         """
         limit = self._limits.processes
         possible = told.started < 0 or told.started >= limit
-        return possible and (told.started == limit or max(self._most_tasks, told.alive) >= limit)
+        return possible and max(self._most_tasks, told.alive) >= limit
 
     def _mechanism(self) -> str:
         how = "init ended all of it" if self._killed else "the worker ended"
@@ -347,7 +366,7 @@ class Supervisor:
 
     def _read_status(self) -> "_Told | None":
         """What init tells of the end (see `sandbox_workers.init`); None where it was killed."""
-        line = _read_some(self._cell.status)
+        line = self._status or _read_some(self._cell.status)
         if not line:
             return None
         *numbers, refused = line.split(b" ", 6)

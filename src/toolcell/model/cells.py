@@ -162,10 +162,12 @@ class Enforcement(Frozen):
     `rung` names the kind of cell, or is `inline` (no cell: trusted host code), or None (the
     call never ran). `enforced` maps a guarantee to its mechanism; a guarantee that is absent
     is not given. `attested` says that the walls were tried from inside before the first call.
+    `stepped_down` says why there is no stronger rung, where the policy would have taken it.
     """
 
     rung: Rung | Literal["inline"] | None = None
     attested: bool = False
+    stepped_down: str = ""
     required: tuple[Guarantee, ...] = ()
     enforced: dict[Guarantee, str] = Field(default_factory=dict)
 
@@ -188,8 +190,8 @@ class Usage(Frozen):
     """What a cell used: CPU seconds; peak bytes of the tree, or of its largest process.
 
     `processes` is how many processes and threads the call had, worker included: all that it
-    ever started where they have a PID namespace of their own, otherwise the most at a time
-    that were seen. None where neither is known.
+    ever started where somebody counts, otherwise the most at a time that were seen. None where
+    neither is known.
     """
 
     cpu_seconds: float
