@@ -26,26 +26,18 @@ import signal
 import socket
 import struct
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
-from sandbox_workers import jail, libc, refusals, scratch, sweep, wire, worker
+from sandbox_workers import jail, libc, private, refusals, scratch, sweep, wire, worker
 from sandbox_workers.libc import Call
 
 END = signal.SIGUSR1
 """What the controller sends to end a call."""
 
-_SIOCSIFFLAGS = 0x8914  # netdevice(7)
-_IFF_UP = 1
 _SIG_DFL, _SIG_IGN = 0, 1
 _SIGNAL_INFO = 128  # bytes of a struct signalfd_siginfo
 _SIGNAL_HEAD = struct.Struct("=IiiI")  # its number, errno, code and the sender's PID
 
-_INODES = 65536
-_TERMINALS = "newinstance,ptmxmode=0666,max=128"
-# What the host was started with, and keys: nothing that a tool needs.
-_MASKED = ("/proc/cmdline", "/proc/config.gz", "/proc/keys", "/proc/key-users")
-_SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108  # mount points of the cell, no file of ours
 _CLEAR_SECONDS = 1.0
 
 
@@ -69,7 +61,7 @@ class Steps:
         scopes = plan["landlock"]["scopes"] if plan["landlock"] else 0
         self.scoped = not self.full and bool(scopes & libc.LANDLOCK_SCOPE_SIGNAL)
         self.launcher = os.getpid()
-        free = _Free([0, 1, 2, *theirs])
+        free = private.Free([0, 1, 2, *theirs])
         self.signals = free.take()
         self.private = [
             *(libc.close(fd) for fd in ours),
@@ -77,7 +69,11 @@ class Steps:
             libc.signal(signal.SIGCHLD, _SIG_DFL),
             libc.signal_mask(libc.SIG_BLOCK, signal.SIGCHLD, END, signal.SIGTERM),
             libc.signal_descriptor(signal.SIGCHLD, END, signal.SIGTERM).returns(self.signals),
-            *([*_own_namespaces(plan, free), *_own_mounts(plan, free)] if self.full else _adopt()),
+            *(
+                [*private.namespaces(plan, free), *private.mounts(plan, free)]
+                if self.full
+                else _adopt()
+            ),
             *(_keep_signals_inside(free) if self.scoped else []),
         ]
         self.load = free.take()
@@ -108,7 +104,7 @@ def _adopt() -> list[Call]:
     ]
 
 
-def _keep_signals_inside(free: "_Free") -> list[Call]:
+def _keep_signals_inside(free: private.Free) -> list[Call]:
     """Enter a Landlock domain, in which all that the call starts will be, for the sweep."""
     ruleset, place = free.take(), free.take()
     free.release(ruleset)
@@ -124,21 +120,6 @@ def _keep_signals_inside(free: "_Free") -> list[Call]:
         libc.landlock_restrict(ruleset),
         libc.close(ruleset),
     ]
-
-
-class _Free:
-    """Tells which descriptor an open returns: the lowest that is free."""
-
-    def __init__(self, used: list[int]) -> None:
-        self._used = set(used)
-
-    def take(self) -> int:
-        number = next(n for n in range(len(self._used) + 1) if n not in self._used)
-        self._used.add(number)
-        return number
-
-    def release(self, number: int) -> None:
-        self._used.remove(number)
 
 
 def main(plan: dict[str, Any], steps: Steps, number: int) -> NoReturn:
@@ -203,11 +184,12 @@ class _Watch:
         if self._worker in self._statuses and self._code() != 0:
             # Why it may have failed, and only as long as that can be seen.
             self._alive = self._count_alive()
-            self._scratch_full = self._steps.full and any(map(_is_full, _SCRATCH))
+            self._scratch_full = self._steps.full and any(map(_is_full, private.SCRATCH))
         if not sweep.reap(self._statuses):
             return
         if self._steps.full:
-            os.kill(-1, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
             while _reap_one(self._statuses):
                 pass
         else:
@@ -307,78 +289,3 @@ def _threads(pid: str) -> int:
 def _is_full(place: str) -> bool:
     found = os.statvfs(place)
     return found.f_bfree == 0 or found.f_ffree == 0
-
-
-def _own_namespaces(plan: dict[str, Any], free: _Free) -> list[Call]:
-    flags = libc.CLONE_NEWNS | libc.CLONE_NEWIPC | libc.CLONE_NEWUTS
-    own_network = plan["network"] == "none"
-    if own_network:
-        flags |= libc.CLONE_NEWNET
-    return [
-        libc.unshare(flags),
-        libc.sethostname("cell"),
-        *(_loopback_up(free) if own_network else []),
-    ]
-
-
-def _loopback_up(free: _Free) -> list[Call]:
-    fd = free.take()
-    free.release(fd)
-    return [
-        libc.socket(socket.AF_INET, socket.SOCK_DGRAM).returns(fd),
-        libc.ioctl(fd, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP)),
-        libc.close(fd),
-    ]
-
-
-def _own_mounts(plan: dict[str, Any], free: _Free) -> list[Call]:
-    flags = libc.MS_NOSUID | libc.MS_NODEV
-    # Inodes are memory that `size` does not count.
-    options = f"size={plan['limits']['scratch']},nr_inodes={_INODES},mode=1777"
-    masked = [path for path in _MASKED if Path(path).exists()]
-    keep, show = _covered_mounts(plan, free)
-    return [
-        *keep,
-        libc.mount("proc", "/proc", "proc", flags | libc.MS_NOEXEC),
-        *(libc.mount("tmpfs", place, "tmpfs", flags, options) for place in _SCRATCH),
-        libc.mount("devpts", "/dev/pts", "devpts", libc.MS_NOSUID, _TERMINALS),
-        *(libc.mount("/dev/null", path, "", libc.MS_BIND) for path in masked),
-        *show,
-    ]
-
-
-def _covered_mounts(plan: dict[str, Any], free: _Free) -> tuple[list[Call], list[Call]]:
-    """What is lent below /tmp or /dev/shm: kept before these are covered, shown again after."""
-    below = tuple(f"{place}/" for place in _SCRATCH)
-    targets = [mount["target"] for mount in plan["mounts"] if mount["target"].startswith(below)]
-    targets.sort(key=lambda target: target.count("/"))
-    keep: list[Call] = []
-    show: list[Call] = []
-    made: set[str] = set()
-    trees: list[int] = []
-    for target in targets:
-        place, tree = free.take(), free.take()
-        trees.append(tree)
-        keep += [
-            libc.open_path(target).returns(place),
-            libc.open_tree(place, target).returns(tree),
-            libc.close(place),
-        ]
-        free.release(place)
-        if not any(target.startswith(f"{other}/") for other in targets):
-            show += _mount_point(target, made)
-        show += [libc.move_mount(tree, target), libc.close(tree)]
-    for tree in trees:  # free again once all of this is made
-        free.release(tree)
-    return keep, show
-
-
-def _mount_point(target: str, made: set[str]) -> list[Call]:
-    """Make a directory or a file to mount on, and what is above it in the scratch space."""
-    calls = []
-    for parent in reversed(Path(target).parents):
-        if len(parent.parts) > 2 and str(parent) not in (*_SCRATCH, *made):
-            made.add(str(parent))
-            calls.append(libc.mkdir(str(parent), 0o755))
-    is_directory = Path(target).is_dir()
-    return [*calls, libc.mkdir(target, 0o755) if is_directory else libc.mknod(target, 0o644)]

@@ -20,7 +20,7 @@ ROOMS = {
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
         *["inline", "cells.cgroup", "cells.syscalls", "cells.seccomp", "cells.refusals"],
         *["cells.landlock", "cells.capabilities", "cells.capture", "cells.conversation"],
-        *["cells.tree", "cells.cell", "cells.process"],
+        *["cells.account", "cells.tree", "cells.cell", "cells.process"],
     ],
     3: [
         "cells.lending",
@@ -45,6 +45,7 @@ DOORS = {
 }
 CODEC_USERS = {
     "toolcell.arguments",  # a call's arguments are as strict as a cell's reply
+    "toolcell.cells.account",
     "toolcell.cells.conversation",
     "toolcell.cells.process",
     "toolcell.cells.supervisor",

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sandbox_workers import init, jail, launcher, libc, worker
+from sandbox_workers import jail, launcher, libc, private, worker
 from sandbox_workers.libc import Call, SystemCallError
 from toolcell.model import Limits
 
@@ -162,7 +162,7 @@ def test_hard_limits_are_the_soft_ones_but_for_a_second_that_tells_of_cpu():
 
 
 def test_the_lowest_free_number_is_taken_as_the_kernel_does():
-    free = init._Free([0, 1, 2, 5])
+    free = private.Free([0, 1, 2, 5])
     assert [free.take() for _ in range(3)] == [3, 4, 6]
     free.release(4)
     assert [free.take() for _ in range(2)] == [4, 7]

@@ -22,9 +22,10 @@ from array import array
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from sandbox_workers import wire
+from toolcell.cells.account import Account, read_account
 from toolcell.cells.capture import StreamCapture
 from toolcell.cells.cell import Cell
 from toolcell.cells.conversation import State
@@ -309,7 +310,7 @@ class Supervisor:
         self._cell.close()
 
     def _report(self, seconds: float) -> Report:
-        told = self._read_status()
+        told = read_account(self._status or _read_some(self._cell.status))
         # Without a word of it, what init was to end may live on.
         self._cell.lost = self._cell.sweeps and told is None
         conversation = self._cell.conversation
@@ -324,14 +325,16 @@ class Supervisor:
             usage=told and self._usage(told),
             memory_kills=self._memory_kills(),
             refused=in_words(told.refused) if told else (),
-            at_process_limit=told is not None and self._met_process_limit(told),
+            at_process_limit=told is not None
+            and told.met(self._limits.processes, self._most_tasks),
             scratch_full=told is not None and told.scratch_full,
             seconds=seconds,
             gone=self._ended.done() and not self._cell.lost,
             mechanism=self._mechanism(),
         )
 
-    def _usage(self, told: "_Told") -> Usage:
+    def _usage(self, told: Account) -> Usage:
+        """What init was told by the kernel, or what a look saw where that is more."""
         group = self._cell.group
         peak = group.peak() if group else None
         return Usage(
@@ -339,15 +342,6 @@ class Supervisor:
             peak_memory=peak or told.peak_memory,
             processes=told.started if told.started >= 0 else self._most_tasks or None,
         )
-
-    def _met_process_limit(self, told: "_Told") -> bool:
-        """Whether as many were alive at once as far as anybody saw.
-
-        Where fewer were ever started, it was not met.
-        """
-        limit = self._limits.processes
-        possible = told.started < 0 or told.started >= limit
-        return possible and max(self._most_tasks, told.alive) >= limit
 
     def _mechanism(self) -> str:
         how = "init ended all of it" if self._killed else "the worker ended"
@@ -363,27 +357,6 @@ class Supervisor:
             return self._cell.group.kills()
         except OSError:
             return 0
-
-    def _read_status(self) -> "_Told | None":
-        """What init tells of the end (see `sandbox_workers.init`); None where it was killed."""
-        line = self._status or _read_some(self._cell.status)
-        if not line:
-            return None
-        *numbers, refused = line.split(b" ", 6)
-        code, cpu, memory, started, alive, full = map(int, numbers)
-        return _Told(code, cpu / 1e6, memory, started, alive, bool(full), wire.decode(refused))
-
-
-class _Told(NamedTuple):
-    """Init's account of a call; `started` is negative where nobody counted."""
-
-    code: int
-    cpu_seconds: float
-    peak_memory: int
-    started: int
-    alive: int
-    scratch_full: bool
-    refused: list[dict[str, Any]]
 
 
 def _read_some(fd: int) -> bytes | None:
