@@ -1,5 +1,6 @@
 """Claims of `toolcell.cells.plan`: what it does not name is not there, no requirement is bent."""
 
+import dataclasses
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,7 +8,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from toolcell.cells.capabilities import Capabilities
-from toolcell.errors import CellRefused
+from toolcell.cells.landlock import MAKE_REG, READ_DIR, READ_FILE, REMOVE_FILE, WRITE_FILE
+from toolcell.errors import CellRefused, ImportPathWarning
 from toolcell.model import CellSettings, Guarantee
 
 from .samples import HERE, mounts, plan, shown
@@ -84,3 +86,61 @@ def test_nobody_is_root_inside_or_outside(workspace, monkeypatch, uid):
 def test_the_same_settings_give_the_same_plan(workspace):
     assert plan(workspace) == plan(workspace)
     assert plan(workspace) != plan(workspace, CellSettings(workspace="ro"))
+
+
+def test_without_mounts_scratch_does_not_lie_in_what_every_call_can_read(workspace, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(workspace))
+    with pytest.raises(CellRefused, match=r"temporary directory .* lies in what is") as caught:
+        plan(workspace, rung="landlock")
+    assert "TMPDIR" in caught.value.remedy
+    assert plan(workspace).scratch is None, "with namespaces it has file systems of its own"
+
+
+def test_without_mounts_a_file_that_may_hold_passwords_is_not_lent(workspace, monkeypatch):
+    monkeypatch.setattr("toolcell.cells.plan.hidden_files", lambda: ["/venv/pip.conf"])
+    with pytest.raises(CellRefused, match=r"/venv/pip\.conf may hold passwords"):
+        plan(workspace, rung="landlock")
+    assert plan(workspace).hidden == ("/venv/pip.conf",)
+
+
+@pytest.mark.parametrize("abi", [3, 4, 7])
+def test_without_a_network_of_its_own_landlock_keeps_tcp_too(workspace, abi):
+    here = dataclasses.replace(HERE, landlock_abi=abi)
+    closed = plan(workspace, capabilities=here, rung="landlock").landlock
+    assert closed.tcp == (3 if abi >= 4 else 0)
+    opened = CellSettings(network="host", require=())
+    assert plan(workspace, opened, here, rung="landlock").landlock.tcp == 0
+    assert plan(workspace, capabilities=here).landlock.tcp == 0, "its own loopback is to work"
+
+
+def test_what_is_lent_is_all_that_landlock_lets_be_read_and_little_written(workspace, tmp_path):
+    (tmp_path / "lent").mkdir()
+    settings = CellSettings(read=(str(tmp_path / "lent"),))
+    rules = dict(plan(workspace, settings, rung="landlock").landlock.rules)
+    changes = WRITE_FILE | MAKE_REG | REMOVE_FILE
+    written = {path for path, rights in rules.items() if rights & changes}
+    devices = {path for path in written if path.startswith("/dev/")}
+    assert written - devices == {".", str(workspace)}
+    assert not any(rights & MAKE_REG for path, rights in rules.items() if path in devices)
+    assert rules[str(tmp_path / "lent")] & READ_FILE
+    assert not {"/", "/etc", "/home", "/root", "/dev", "/tmp", str(tmp_path)} & set(rules)
+    assert not rules["/etc/passwd"] & READ_DIR, "a file has no such right"
+
+
+def test_a_tool_never_has_more_rights_than_the_workspaces_owner(workspace, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    made = plan(workspace, rung="landlock").identity
+    assert (made.inside_uid, made.outer_gid) == (workspace.stat().st_uid, workspace.stat().st_gid)
+
+
+def test_modules_are_preloaded_only_from_where_no_tool_can_write(workspace, monkeypatch):
+    (workspace.parent / "lib").mkdir()
+    for entry in (workspace, workspace.parent, workspace.parent / "lib"):
+        monkeypatch.syspath_prepend(str(entry))
+    settings = CellSettings(read=(str(workspace.parent / "lib"),), preload=("json",))
+    with pytest.warns(ImportPathWarning):
+        made = plan(workspace, settings)
+    assert made.preload == ("json",)
+    assert str(workspace) in made.python_path, "the control"
+    assert str(workspace.parent / "lib") in made.preload_path
+    assert not {str(workspace), str(workspace.parent)} & set(made.preload_path)

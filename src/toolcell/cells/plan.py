@@ -116,7 +116,7 @@ def make_plan(
         seccomp_silent=_filter(settings, place, rung, told=False),
         counted=fork_numbers(platform.machine()) if rung == "landlock" else (),
         landlock=_landlock(capabilities, mounts, settings, rung, lent),
-        scratch=None if own_root else _scratch(mounts),
+        scratch=None if own_root else _scratch(mounts, rung),
         enforcement=enforcement,
     )
 
@@ -154,11 +154,11 @@ def _filter(
     return compile_filter(platform.machine(), variant).hex()
 
 
-def _scratch(mounts: list[Mount]) -> str:
+def _scratch(mounts: list[Mount], rung: Rung) -> str:
     """A directory that the keeper will make; the sweep of the next one reads the name."""
     place = Path(tempfile.gettempdir()).resolve()
     # What is lent can be read by every call, and scratch is of one call.
-    if is_inside(str(place), [mount.source for mount in mounts]):
+    if rung == "landlock" and is_inside(str(place), [mount.source for mount in mounts]):
         raise CellRefused(
             f"the temporary directory {place} lies in what is lent to tools, and without mounts "
             "the scratch space of each call would be open to the others",
@@ -220,11 +220,10 @@ def _enforcement(settings: CellSettings, capabilities: Capabilities, rung: Rung)
 
 
 def _identity(workspace: Path | None, rung: Rung) -> Identity:
-    """Inside never root where that can be had; outside the controller's user, or one that owns
-    nothing.
+    """Inside never root; outside the controller's user, or an id that owns nothing.
 
-    Without namespaces there is no mapping of owners: a controller that is root runs a tool as
-    the workspace's owner, which may be root, but without any capability.
+    Without namespaces no owner can be mapped: a controller that is root runs a tool as the
+    workspace's owner, which may be root, but without any capability.
     """
     uid, gid = os.geteuid(), os.getegid()
     if rung != "full" and uid == 0 and workspace is not None:
