@@ -5,7 +5,8 @@
 All contestants take turns in one loop, so that whatever else the machine does is shared
 fairly; ratios to the bare subprocess are what to compare, not milliseconds of different
 days. `ready` calls find a cell waiting, as a call after a pause does; `back to back`
-ones come as fast as results do, and pay for the making of cells too.
+ones come as fast as results do, and pay for the making of cells too. `landlock` is the
+rung without namespaces. `a cell made` is what a pool pays ahead of a call.
 """
 
 import argparse
@@ -19,8 +20,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
-from toolcell import ToolCall, ToolController, ToolRegistry, ToolResult
+from toolcell import ToolCall, ToolController, ToolRegistry, ToolResult, load_policy
+from toolcell.cells.process import Launcher
 
 Contestant = Callable[[], Awaitable[None]]
 
@@ -51,38 +54,55 @@ def main() -> None:
 
 
 async def _measure(rounds: int) -> dict[str, list[float]]:
-    with tempfile.TemporaryDirectory() as workspace:
-        async with ToolController(ToolRegistry.builtin(), workspace=workspace) as controller:
-            contestants = _contestants(controller)
-            times: dict[str, list[float]] = {name: [] for name in contestants}
-            for number in range(rounds + 3):
-                for name, run in contestants.items():
-                    if not name.endswith("back to back"):
-                        # Lets the pool fill, and gives every contestant the same quiet start.
-                        await asyncio.sleep(_SETTLE)
-                    began = time.perf_counter()
-                    await run()
-                    if number >= 3:  # the first rounds warm caches up
-                        times[name].append(time.perf_counter() - began)
-            return times
+    async with AsyncExitStack() as stack:
+        workspace = stack.enter_context(tempfile.TemporaryDirectory())
+        controllers = {}
+        for rung in ("full", "landlock"):
+            policy = load_policy("default").changed(cell={"isolation": rung})
+            controller = ToolController(ToolRegistry.builtin(), policy, workspace)
+            controllers[rung] = await stack.enter_async_context(controller)
+        full = controllers["full"]
+        plan = full.runtime.plan(full.policy.cell, full.policy.limits, "full")
+        launcher = await Launcher.start(plan)
+        stack.push_async_callback(launcher.close)
+        contestants = _contestants(controllers, launcher)
+        times: dict[str, list[float]] = {name: [] for name in contestants}
+        for number in range(rounds + 3):
+            for name, run in contestants.items():
+                if not name.endswith("back to back"):
+                    # Lets the pool fill, and gives every contestant the same quiet start.
+                    await asyncio.sleep(_SETTLE)
+                began = time.perf_counter()
+                await run()
+                if number >= 3:  # the first rounds warm caches up
+                    times[name].append(time.perf_counter() - began)
+        return times
 
 
-def _contestants(controller: ToolController) -> dict[str, Contestant]:
+def _contestants(
+    controllers: dict[str, ToolController], launcher: Launcher
+) -> dict[str, Contestant]:
     contestants: dict[str, Contestant] = {
         "subprocess.run true": _subprocess(["true"]),
         "python -I -S -c pass": _subprocess([sys.executable, "-I", "-S", "-c", "pass"]),
     }
     if shutil.which("bwrap"):
         contestants["bwrap, all namespaces, true"] = _subprocess(_BWRAP.split())
-    echo = _call(controller, "echo", text="x")
-    shell = _call(controller, "shell", command="true")
-    contestants |= {
-        "toolcell echo (Python), ready": echo,
-        "toolcell shell true, ready": shell,
-        "toolcell echo (Python), back to back": echo,
-        "toolcell shell true, back to back": shell,
-    }
-    return contestants
+    for rung, controller in controllers.items():
+        name = "toolcell" if rung == "full" else f"toolcell, {rung},"
+        echo = _call(controller, "echo", text="x")
+        shell = _call(controller, "shell", command="true")
+        contestants |= {
+            f"{name} echo (Python), ready": echo,
+            f"{name} shell true, ready": shell,
+            f"{name} echo (Python), back to back": echo,
+            f"{name} shell true, back to back": shell,
+        }
+
+    async def make() -> None:
+        (await launcher.make()).close()
+
+    return contestants | {"toolcell, a cell made": make}
 
 
 def _subprocess(command: list[str]) -> Contestant:

@@ -66,6 +66,20 @@ async def test_a_cell_is_made_of_the_descriptors_that_come(pair, cell_peer):
     assert launcher.open_cells == 0
 
 
+async def test_a_launcher_whose_cell_was_lost_is_given_up_so_that_the_keeper_ends_all(
+    pair, cell_peer
+):
+    launcher, peer = pair
+    making, number = await asked(launcher, peer)
+    cell_peer.send(READY)
+    peer.hand_over(number, cell_peer.theirs)
+    cell = await making
+    cell.lost = True
+    cell.close()
+    assert not launcher.alive
+    assert peer.control.recv(4096) == b"", "the launcher is told to end"
+
+
 async def test_too_few_descriptors_are_closed_and_told_as_too_many_open_files(pair, cell_peer):
     launcher, peer = pair
     making, number = await asked(launcher, peer)
