@@ -15,6 +15,7 @@ from typing import Any
 
 _TIMEOUT = 2.0
 _CLONE_NEWUSER = 0x10000000
+_MNT_DETACH = 2
 _ADDR_NO_RANDOMIZE = 0x0040000
 
 
@@ -44,8 +45,13 @@ def _write_outside(targets: Mapping[str, Any]) -> str | None:
 
 def _mount(targets: Mapping[str, Any]) -> str | None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) != 0:  # the cell's own
+    # Where nothing is hidden by it, should it succeed; a cell with a root of its own has no such
+    # place, and its own /tmp.
+    outside = Path(targets["file"]).parent
+    place = str(outside if outside.exists() else "/tmp").encode()  # noqa: S108  # the cell's own
+    if libc.mount(b"none", place, b"tmpfs", 0, None) != 0:
         return None
+    libc.umount2(place, _MNT_DETACH)
     return "mounted a file system"
 
 

@@ -125,7 +125,9 @@ async def _for_the_full_rung(policy: ToolPolicy) -> list[tuple[str, str]]:
 async def _tried(policy: ToolPolicy) -> tuple[Rung | None, list[Finding]]:
     # Without `require`, so that what cannot be had is shown rather than refused.
     settings = policy.cell.model_copy(update={"require": ()})
-    attempts = [name for names in _WORDS.values() for name in names]
+    # Where there are to be no walls, to try them would be to do it: to the host.
+    walls = settings.isolation != "none"
+    attempts = [name for names in _WORDS.values() for name in names] if walls else []
     async with AsyncExitStack() as stack:
         workspace = stack.enter_context(tempfile.TemporaryDirectory())
         controller = await stack.enter_async_context(_controller(settings, workspace))
@@ -196,7 +198,7 @@ def _finding(
         required=guarantee in policy.cell.require,
         mechanism=mechanism or "nothing: the policy opens it, or this rung cannot",
         tried=", ".join(tried),
-        detail="; ".join(broken),
+        detail="; ".join(dict.fromkeys(broken)) if state == "broken" else "",
         fix="please report this as a security problem" if state == "broken" else "",
     )
 

@@ -156,3 +156,21 @@ async def test_memory_that_no_kernel_counts_is_told_with_what_would_count_it(ans
     ((what, fix),) = (await examine(POLICY)).advice
     assert "no cgroup" in what
     assert "systemd-run" in fix
+
+
+async def test_without_walls_nothing_is_tried_that_would_be_done_to_the_host(answers, monkeypatch):
+    tried = []
+    call = answers.call
+
+    async def note(controller, name, arguments):
+        tried.append(arguments.get("attempts"))
+        return await call(controller, name, arguments)
+
+    monkeypatch.setattr(doctor, "_call", note)
+    answers.probe = result(structured={}, enforcement=on("none"))
+    bare = POLICY.changed(cell={"isolation": "none", "require": []})
+    assert (await examine(bare)).rung == "none"
+    assert tried[0] == []
+    tried.clear()
+    await examine(POLICY)
+    assert "mount" in tried[0], "the control"
