@@ -16,6 +16,7 @@ walls all but the descriptors and the limits.
 import os
 import resource
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ _LIMITS = {
     "processes": resource.RLIMIT_NPROC,
     "file_size": resource.RLIMIT_FSIZE,
 }
+_ROOM = 4096  # for what the user starts besides, as long as the launcher lives
+
 _OBJECTS = {
     "max_user_namespaces": 0,
     "max_inotify_instances": 32,
@@ -57,7 +60,7 @@ def prepare(plan: dict[str, Any], ends: list[int], tell: int | None) -> list[Cal
         *([] if namespaces else [die_with_init()]),
         *([*own_user_namespace(), *limit_kernel_objects()] if namespaces else []),
         *([no_new_privileges(), *drop_capabilities()] if walls else []),
-        *set_limits(plan["limits"], count=namespaces),
+        *set_limits(plan["limits"], namespaces=namespaces),
         *be_ended_first(),
         *restrict_files(plan["landlock"]),
         *filter_system_calls(plan, told=tell is not None),
@@ -128,15 +131,18 @@ def drop_capabilities() -> list[Call]:
     ]
 
 
-def set_limits(limits: dict[str, int], *, count: bool) -> list[Call]:
+def set_limits(limits: dict[str, int], *, namespaces: bool) -> list[Call]:
     """Set resource limits, soft and hard alike, in the units of setrlimit(2).
 
-    `count` says that the kernel can count processes: of a user namespace, not of a user.
+    Processes are counted in the cell's own user namespace where it has one, otherwise for all
+    of the user, and for root not at all: then the limit only keeps a bomb from growing without
+    end, and it is init that counts.
     """
+    if not namespaces:
+        limits = limits | {"processes": tasks_of(os.getuid()) + _ROOM + limits["processes"]}
     # SIGXCPU at the soft limit says why; SIGKILL at the hard one ends those who catch it.
     grace = {"cpu": 1}
-    names = [name for name in _LIMITS if count or name != "processes"]
-    bounds = [(_LIMITS[name], limits[name], grace.get(name, 0)) for name in names]
+    bounds = [(kind, limits[name], grace.get(name, 0)) for name, kind in _LIMITS.items()]
     return [
         *(libc.setrlimit(kind, value, value + more) for kind, value, more in bounds),
         # Not 0: a core_pattern that is a pipe is only kept from starting by 1 (core(5)).
@@ -145,6 +151,17 @@ def set_limits(limits: dict[str, int], *, count: bool) -> list[Call]:
         # Message queues are memory that no other limit of the cell counts.
         libc.setrlimit(resource.RLIMIT_MSGQUEUE, 0, 0),
     ]
+
+
+def tasks_of(uid: int) -> int:
+    """How many processes and threads a user has on this host."""
+    total = 0
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError):  # it ended
+                if process.stat().st_uid == uid:
+                    total += sum(1 for _ in (process / "task").iterdir())
+    return total
 
 
 def limit_open_files(limits: dict[str, int]) -> Call:

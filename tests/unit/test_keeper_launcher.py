@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -151,14 +152,21 @@ def test_the_worker_finds_its_pipes_where_it_looks_for_them():
 def test_hard_limits_are_the_soft_ones_but_for_a_second_that_tells_of_cpu():
     limits = {"cpu": 3, "memory": 1, "processes": 2, "file_size": 5}
     pairs = {}
-    for step in jail.set_limits(limits, count=True):
+    for step in jail.set_limits(limits, namespaces=True):
         (limit,) = step.kept
         pairs[step.arguments[0]] = (limit.soft, limit.hard)
     assert pairs[jail.resource.RLIMIT_CPU] == (3, 4)
     del pairs[jail.resource.RLIMIT_CPU]
     assert all(soft == hard for soft, hard in pairs.values())
-    kinds = [step.arguments[0] for step in jail.set_limits(limits, count=False)]
-    assert set(kinds) == {*pairs, jail.resource.RLIMIT_CPU} - {jail.resource.RLIMIT_NPROC}
+
+
+def test_without_a_user_namespace_the_limit_on_processes_leaves_room_for_the_users_others():
+    limits = {"cpu": 3, "memory": 1, "processes": 2, "file_size": 5}
+    steps = jail.set_limits(limits, namespaces=False)
+    (step,) = (step for step in steps if step.arguments[0] == jail.resource.RLIMIT_NPROC)
+    own = sum(1 for _ in Path("/proc/self/task").iterdir())
+    assert step.kept[0].soft >= own + jail._ROOM + 2
+    assert limits["processes"] == 2
 
 
 def test_the_lowest_free_number_is_taken_as_the_kernel_does():

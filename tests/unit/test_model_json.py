@@ -122,7 +122,6 @@ EXAMPLES: list[BaseModel] = [
         hidden=("/venv/pip.conf",),
         seccomp="06000000",
         seccomp_silent="06000000",
-        counted=(56,),
         scratch=None,
         landlock=Ruleset(files=1, tcp=0, scopes=0, rules=(("/", 1),)),
         limits=Limits(),

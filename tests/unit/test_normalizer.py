@@ -87,6 +87,8 @@ VERDICTS = [
     ),
     ({"exit": 1, "at_process_limit": True, "refused": ("mount",)}, BY_EXIT, Category.PROCESSES),
     ({"exit": 0, "at_process_limit": True}, BY_EXIT, None),
+    ({"exit": -9, "at_process_limit": True}, BY_EXIT, Category.PROCESSES),
+    ({"exit": -11, "at_process_limit": True}, BY_EXIT, Category.SIGNAL),
     ({"exit": 1, "scratch_full": True}, BY_EXIT, Category.DISK),
     ({"exit": 0, "scratch_full": True}, BY_EXIT, None),
     ({"exit": 152, "usage": Usage(cpu_seconds=60, peak_memory=1)}, BY_EXIT, Category.CPU),

@@ -9,8 +9,7 @@ from sandbox_workers.refusals import Teller
 from toolcell.cells.refusals import in_words
 from toolcell.cells.syscalls import numbers
 
-CLONE, FORK, VFORK = 56, 57, 58
-NEWUSER, THREAD = 0x10000000, 0x00010000
+NEWUSER = 0x10000000
 
 
 class Kernel:
@@ -46,60 +45,23 @@ def tell(kernel, teller, *calls):
 
 
 def test_a_refused_call_is_answered_and_counted(kernel):
-    teller = Teller([], 10)
+    teller = Teller()
     assert tell(kernel, teller, (165, 1, 2, 3, 4, 5, 6), (165, 9), (272, NEWUSER)) == [True] * 3
     assert kernel.answers == [(errno.EPERM, 0)] * 3
     assert teller.listed() == [
         {"number": 165, "arguments": (1, 2, 3, 4), "count": 2},
         {"number": 272, "arguments": (NEWUSER, 0, 0, 0), "count": 1},
     ]
-    assert teller.started == -1, "nobody counts"
 
 
 def test_a_caller_that_was_killed_in_the_meantime_ends_nothing(kernel):
-    teller = Teller([], 10)
+    teller = Teller()
     assert tell(kernel, teller, OSError(errno.ENOENT, "")) == [True]
     assert tell(kernel, teller, OSError(errno.ENOTCONN, "")) == [False]
 
 
-def test_starts_go_on_up_to_the_limit(kernel, monkeypatch):
-    alive = [1]
-    monkeypatch.setattr(refusals.sweep, "tasks", lambda: alive[0])
-    teller = Teller([CLONE, FORK, VFORK], 3)
-    tell(kernel, teller, (CLONE, THREAD), (FORK, NEWUSER))
-    assert kernel.answers == [(0, refusals._CONTINUE)] * 2, "fork has no flags"
-    alive[0] = 3
-    tell(kernel, teller, (VFORK,))
-    assert kernel.answers[-1] == (errno.EAGAIN, 0)
-    assert (teller.started, teller.at_limit()) == (3, True)
-    assert teller.listed() == [], "no refusal, but a limit"
-
-
-def test_those_that_ended_make_room(kernel, monkeypatch):
-    alive, now = [3], [0.0]
-    monkeypatch.setattr(refusals.sweep, "tasks", lambda: alive[0])
-    monkeypatch.setattr(refusals.time, "monotonic", lambda: now[0])
-    teller = Teller([CLONE], 3)
-    tell(kernel, teller, (CLONE, THREAD))
-    alive[0] = 1
-    tell(kernel, teller, (CLONE, THREAD))
-    assert [error for error, _ in kernel.answers] == [errno.EAGAIN] * 2, "not counted at once"
-    now[0] += refusals._FULL_SECONDS
-    tell(kernel, teller, (CLONE, THREAD))
-    assert kernel.answers[-1] == (0, refusals._CONTINUE)
-
-
-@pytest.mark.parametrize("bit", [17, 25, 26, 27, 28, 29, 30])
-def test_no_start_with_a_namespace_goes_on(kernel, monkeypatch, bit):
-    monkeypatch.setattr(refusals.sweep, "tasks", lambda: 0)
-    teller = Teller([CLONE, FORK, VFORK], 10)
-    tell(kernel, teller, (CLONE, THREAD | 1 << bit))
-    assert kernel.answers == [(errno.EPERM, 0)]
-    assert teller.listed()[0]["number"] == CLONE
-
-
 def test_the_account_is_bounded(kernel):
-    teller = Teller([], 10)
+    teller = Teller()
     tell(kernel, teller, *((number,) for number in range(1000)))
     assert len(teller.listed()) == refusals._MOST
     assert len(kernel.answers) == 1000

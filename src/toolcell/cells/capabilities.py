@@ -49,6 +49,7 @@ WEAKER: dict[Rung, tuple[str, ...]] = {
         "the host's processes are seen with their arguments, its connections, users and name",
         "no loopback of its own: no sockets at all, unless the policy opens the network, and then "
         "no unix sockets",
+        "processes are counted by looking at them, twenty times a second",
         "scratch space is a directory of the host's without a size; /tmp and /dev/shm are closed",
         "no terminals (pty), no System V IPC, no POSIX message queues or shared memory, no inotify",
         "a controller that is root runs tools as the workspace's owner: as root without "
@@ -137,7 +138,6 @@ def _without_namespaces(abi: int) -> dict[Guarantee, str]:
     tcp = f" and Landlock (ABI {abi}) on TCP" if abi >= 4 else ""
     enforced = {
         Guarantee.NETWORK: f"seccomp filter: no sockets{tcp}",
-        Guarantee.PROCESSES: "counted by init, which the seccomp filter asks",
         Guarantee.SYSCALLS: "seccomp filter, a list of what is allowed",
         Guarantee.SECRETS: "environment built from nothing, Landlock on files and on /proc",
     }

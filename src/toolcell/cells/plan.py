@@ -26,7 +26,7 @@ from toolcell.cells.lending import (
     read_only,
     warn_of_planted_modules,
 )
-from toolcell.cells.seccomp import Variant, compile_filter, fork_numbers
+from toolcell.cells.seccomp import Variant, compile_filter
 from toolcell.cells.workspace import is_shared, resolve_workspace
 from toolcell.errors import CellRefused
 from toolcell.model import (
@@ -114,7 +114,6 @@ def make_plan(
         limits=limits,
         seccomp=_filter(settings, place, rung, told=True),
         seccomp_silent=_filter(settings, place, rung, told=False),
-        counted=fork_numbers(platform.machine()) if rung == "landlock" else (),
         landlock=_landlock(capabilities, mounts, settings, rung, lent),
         scratch=None if own_root else _scratch(mounts, rung),
         enforcement=enforcement,

@@ -261,5 +261,5 @@ _SENT = {
     *("rung", "scratch", "identity", "mounts", "hidden", "files", "links"),
     *("network", "directory", "environment", "python_path", "python_prefix"),
     *("preload", "preload_path"),
-    *("seccomp", "seccomp_silent", "counted", "landlock"),
+    *("seccomp", "seccomp_silent", "landlock"),
 }

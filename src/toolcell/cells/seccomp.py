@@ -12,8 +12,7 @@ clone3 and openat2, whose flags lie in memory, are not allowed at all.
 
 A filter for a cell without namespaces refuses more: what a namespace would have kept to the
 cell (System V IPC, message queues, sockets, limits of other processes), and what Landlock
-does not cover (extended attributes, watches on directories). There init is also told
-of each start of a process, and counts.
+does not cover (extended attributes, watches on directories).
 
 The program is a search tree over ranges of numbers with equal answers. It is compiled
 here, on the trusted side, and only installed in the cell. Classic BPF, seccomp(2).
@@ -104,8 +103,6 @@ _ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexatt
 # FALLOC_FL_KEEP_SIZE alone, with ZERO_RANGE and with UNSHARE_RANGE: they take room past the
 # end of a file, which RLIMIT_FSIZE does not count.
 _BEYOND_THE_END = (0x01, 0x11, 0x41)
-
-_FORKS = ("clone", "fork", "vfork")
 
 _NAMESPACES = 0x7E020000  # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _NEW_TIME = 0x80  # of unshare only: clone has its signal there
@@ -212,19 +209,10 @@ def guards(set_id_bits: int) -> dict[str, Guard]:
     }
 
 
-def fork_numbers(architecture: str) -> tuple[int, ...]:
-    """The numbers of the calls that start a process or a thread."""
-    known = numbers(architecture)
-    return tuple(known[name] for name in _FORKS if name in known)
-
-
 def _without_namespaces(*, open_network: bool) -> dict[str, int | Guard]:
     """The answers that differ in a cell that shares the host's namespaces."""
     refused = dict.fromkeys((_OWN_IPC_ONLY + _WATCHES).split(), REFUSE)
     own: dict[str, int | Guard] = {
-        # Init counts them: a limit on processes is kept for a user, of whom this is not the
-        # only program, and for root not at all.
-        **dict.fromkeys(_FORKS, TOLD),
         # 0 is the caller itself; any other may be a process outside.
         **{name: _only(0, (0,), REFUSE) for name in _ON_PROCESSES},
         "setpriority": Guard(

@@ -128,7 +128,6 @@ class Plan(Frozen):
 
     `hidden` are files that an empty one covers. `seccomp` is the filter's program in
     hexadecimal, and `seccomp_silent` the one for a kernel that cannot tell what it refused.
-    `counted` are the system calls that start a process, by number, where init has to count.
     `scratch` is the directory that holds the cells' scratch space where they have no file
     systems of their own.
     """
@@ -150,7 +149,6 @@ class Plan(Frozen):
     limits: Limits
     seccomp: str | None
     seccomp_silent: str | None
-    counted: tuple[int, ...]
     landlock: Ruleset | None
     scratch: str | None
     enforcement: "Enforcement"

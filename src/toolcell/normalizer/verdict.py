@@ -29,6 +29,7 @@ def judge(report: Report, definition: ToolDefinition, limits: Limits, wall: floa
         _never_ran(report)
         or _ended_by_us(report, limits, wall)
         or _out_of_memory(report, limits)
+        or _ended_at_process_limit(report, limits)
         or _ended_by_signal(report, name, limits)
         or _bad_reply(report)
         or _by_answer(report, definition, limits)
@@ -137,6 +138,12 @@ def _too_many(limits: Limits) -> ErrorInfo:
         message=f"the call met its limit of {limits.processes} processes and threads",
         hint="start fewer at a time",
     )
+
+
+def _ended_at_process_limit(report: Report, limits: Limits) -> ErrorInfo | None:
+    """Init itself ends a call that has too many processes, where no kernel counts them."""
+    by_kill = report.exit == -signal.SIGKILL
+    return _too_many(limits) if by_kill and report.at_process_limit else None
 
 
 def _at_a_limit(report: Report, limits: Limits, ended: str) -> ErrorInfo | None:
