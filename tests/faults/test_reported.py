@@ -22,7 +22,9 @@ def _descriptors() -> int:
 
 
 @pytest.mark.attack
-async def test_a_thread_bomb_stops_at_the_limit(walled: Any) -> None:
+async def test_a_thread_bomb_stops_at_the_limit(walled: Any, rung: str) -> None:
+    if rung == "landlock":
+        pytest.skip("without a user namespace no kernel keeps the count: a bomb is ended instead")
     code = """
 import threading
 started, event = 0, threading.Event()

@@ -59,8 +59,10 @@ while True:
 
 
 async def test_no_more_processes_are_made_than_the_limit(
-    walled: Any, mark: Mark, on_host: Any
+    walled: Any, rung: str, mark: Mark, on_host: Any
 ) -> None:
+    if rung == "landlock":
+        pytest.skip("without a user namespace no kernel keeps the count: a bomb is ended instead")
     group = "os.setpgid(0, 0)\n"
     on_host_count = on_host(marked(group + _COUNT_FORKS, mark, 5))
     assert int(on_host_count) == 100, "the control"
@@ -657,6 +659,7 @@ def processes() -> int:
             time.sleep(20)
             os._exit(0)
         made += 1
+    time.sleep(1)
     return made
 def open_files() -> int:
     return len([open("/dev/null") for _ in range(200)])

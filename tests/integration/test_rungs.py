@@ -307,3 +307,21 @@ async def test_init_heeds_no_signal_from_inside(
     result = await runner(limits={"grace": 1}).sh("kill -USR1 1; kill -TERM 1; kill -9 1; echo on")
     assert (result.success, result.output) == (True, "on\n")
     assert ("not permitted" in result.metadata.stderr) is landlock, "the control: one was sent"
+
+
+async def test_a_signal_at_a_fork_breaks_no_pipeline(runner: Any) -> None:
+    # dash handles SIGCHLD without restarting calls: a fork that waits for anybody ends in EINTR.
+    command = "for n in $(seq 60); do sh -c 'echo a | cat' > /dev/null || echo failed; done"
+    result = await runner(cell={"isolation": "landlock"}, limits={"wall": 30}).sh(command)
+    assert (result.output, result.metadata.stderr) == ("", "")
+
+
+async def test_without_a_count_by_the_kernel_a_call_with_too_many_processes_is_ended(
+    runner: Any,
+) -> None:
+    run = runner(cell={"isolation": "landlock"}, limits={"processes": 12})
+    command = "for n in $(seq {}); do sleep 30 & done; sleep {}"
+    result = await run.sh(command.format(40, 30))
+    assert result.error.category == "processes", result.for_llm()
+    few = await run.sh(command.format(6, 0.3))
+    assert few.success, few.for_llm()
