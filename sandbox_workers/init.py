@@ -188,9 +188,9 @@ class _Watch:
                 # To ask where nobody is left to be told of would block.
                 elif not (events & select.POLLIN and self._teller.answer(fd)):
                     self._poller.unregister(fd)
+        # Why it may have failed, as long as that can be seen.
+        self._alive = max(self._alive, self._count_alive())
         if self._worker in self._statuses and self._code() != 0:
-            # Why it may have failed, and only as long as that can be seen.
-            self._alive = self._count_alive()
             self._scratch_full = self._steps.full and any(map(_is_full, private.SCRATCH))
         if not sweep.reap(self._statuses):
             return
