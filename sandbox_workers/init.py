@@ -254,12 +254,15 @@ class _Watch:
             self._poller.register(teller, select.POLLIN)
 
     def _count_alive(self) -> int:
-        """Processes and threads of the call; counted only where as many could be alive."""
+        """Processes and threads of the call; counted only where as many could be alive.
+
+        The worker, which has just ended, takes the place of init in what /proc lists.
+        """
         if not self._steps.full:
-            return sweep.tasks()
+            return sweep.tasks() + 1
         if self._started() < self._steps.processes:
             return 0
-        return sum(_threads(name) for name in os.listdir("/proc") if name.isdigit()) - 1  # noqa: PTH208
+        return sum(_threads(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
 
     def _too_many(self) -> bool:
         """Whether the call has more processes and threads than it may, where no kernel counts.
