@@ -10,6 +10,7 @@ full one is tried too, to tell what keeps it from this machine and what to do.
 import tempfile
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import psutil
@@ -29,6 +30,7 @@ from toolcell.model import (
 )
 from toolcell.policy import ToolPolicy
 from toolcell.registry import ToolRegistry
+from toolcell.runtime import ToolRuntime
 
 _GROUPS = (
     "start the program with `systemd-run --user --scope -p Delegate=yes`, or as a user to whom "
@@ -90,16 +92,22 @@ class Examination:
     """What was found: the rung that cells get here, every guarantee, and what would be better.
 
     `weaker` lists what the rung leaves open, `advice` pairs of what could be better and how.
+    `usable` is false where the workspace that calls are to have cannot be lent.
     """
 
     rung: Rung | None
     findings: list[Finding]
     weaker: tuple[str, ...] = ()
     advice: tuple[tuple[str, str], ...] = ()
+    usable: bool = True
 
 
-async def examine(policy: ToolPolicy) -> Examination:
-    """Try every guarantee in a cell of the policy's settings."""
+async def examine(policy: ToolPolicy, workspace: Path | None = None) -> Examination:
+    """Try every guarantee in a cell of the policy's settings.
+
+    The cell has a workspace of its own; `workspace` is one that calls are to have, and only
+    whether it can be lent is looked at.
+    """
     rung, findings = await _tried(policy)
     if rung is None:
         return Examination(None, findings)
@@ -108,7 +116,20 @@ async def examine(policy: ToolPolicy) -> Examination:
         advice.append(
             ("memory is watched, not counted by the kernel: no cgroup can be made", _GROUPS)
         )
+    if workspace is not None and (refusal := _refusal(policy, workspace, rung)):
+        return Examination(rung, findings, WEAKER[rung], (refusal, *advice), usable=False)
     return Examination(rung, findings, WEAKER[rung], tuple(advice))
+
+
+def _refusal(policy: ToolPolicy, workspace: Path, rung: Rung) -> tuple[str, str] | None:
+    """Why calls could not have this workspace on the rung, and what to do."""
+    protected = [policy.source] if policy.source else []
+    runtime = ToolRuntime(ToolRegistry.builtin(), workspace, protected=protected)
+    try:
+        runtime.plan(policy.cell.model_copy(update={"require": ()}), policy.limits, rung)
+    except CellRefused as refusal:
+        return f"no call could run in {workspace}: {refusal.cause}", refusal.remedy
+    return None
 
 
 async def _for_the_full_rung(policy: ToolPolicy) -> list[tuple[str, str]]:
@@ -196,11 +217,17 @@ def _finding(
         guarantee=guarantee,
         state=state,
         required=guarantee in policy.cell.require,
-        mechanism=mechanism or "nothing: the policy opens it, or this rung cannot",
+        mechanism=mechanism or _nothing(guarantee, policy, result),
         tried=", ".join(tried),
         detail="; ".join(dict.fromkeys(broken)) if state == "broken" else "",
         fix="please report this as a security problem" if state == "broken" else "",
     )
+
+
+def _nothing(guarantee: Guarantee, policy: ToolPolicy, result: ToolResult) -> str:
+    if guarantee is Guarantee.NETWORK and policy.cell.network == "host":
+        return "nothing: the policy opens it"
+    return f"nothing on the {result.enforcement.rung} rung"
 
 
 def _unavailable(guarantee: Guarantee, policy: ToolPolicy, result: ToolResult) -> Finding:

@@ -51,7 +51,8 @@ WEAKER: dict[Rung, tuple[str, ...]] = {
         "no unix sockets",
         "processes are counted by looking at them, twenty times a second",
         "scratch space is a directory of the host's without a size; /tmp and /dev/shm are closed",
-        "no terminals (pty), no System V IPC, no POSIX message queues or shared memory, no inotify",
+        "no terminals (pty), System V IPC, POSIX message queues or shared memory (and so no locks "
+        "of multiprocessing), inotify",
         "a controller that is root runs tools as the workspace's owner: as root without "
         "capabilities, where that is root",
     ),

@@ -210,9 +210,11 @@ def _enforcement(settings: CellSettings, capabilities: Capabilities, rung: Rung)
         enforced.pop(Guarantee.NETWORK, None)
     missing = [guarantee for guarantee in settings.require if guarantee not in enforced]
     if missing:
+        stronger = 'namespaces would do: isolation = "auto" takes them where they are allowed; '
         raise CellRefused(
             f"the policy requires {', '.join(missing)}, which the {rung} rung cannot enforce here",
-            "`toolcell doctor` shows what can be had; drop the rest from `require` in the "
+            ("" if rung == "full" else stronger)
+            + "`toolcell doctor` shows what can be had; drop the rest from `require` in the "
             "policy's [cell] table only if you can do without it",
         )
     return Enforcement(rung=rung, required=settings.require, enforced=enforced)

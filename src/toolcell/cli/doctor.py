@@ -15,8 +15,9 @@ _STYLES = {"held": "green", "broken": "bold red", "not enforced": "yellow"}
 def show(setup: Setup, *, as_json: bool) -> int:
     """Examine this machine and print the findings; returns the exit code."""
     policy = setup.effective_policy()
-    found = asyncio.run(examine(policy))
-    good = all(finding.state == "held" for finding in found.findings if finding.required)
+    found = asyncio.run(examine(policy, setup.usable_workspace()))
+    held = all(finding.state == "held" for finding in found.findings if finding.required)
+    good = held and found.usable
     if as_json:
         document = {
             "kernel": platform.release(),
@@ -30,11 +31,11 @@ def show(setup: Setup, *, as_json: bool) -> int:
         }
         print(json.dumps(document, indent=2))
     else:
-        _print(found, policy.name, good=good)
+        _print(found, policy.name, held=held)
     return SUCCEEDED if good else FAILED
 
 
-def _print(found: Examination, policy: str, *, good: bool) -> None:
+def _print(found: Examination, policy: str, *, held: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
@@ -64,5 +65,5 @@ def _print(found: Examination, policy: str, *, good: bool) -> None:
     causes = [(finding.detail, finding.fix) for finding in found.findings if finding.detail]
     for detail, fix in dict.fromkeys([*causes, *found.advice]):
         console.print(escape(detail) + (f"\n  fix: {escape(fix)}" if fix else ""))
-    verdict = "can" if good else "cannot"
+    verdict = "can" if held else "cannot"
     console.print(f"This machine {verdict} enforce what the {policy} policy requires.")

@@ -73,6 +73,13 @@ class Setup:
             message = first["msg"].removeprefix("Value error, ")
             raise PolicyError(f"the options do not fit: {where}: {message}") from None
 
+    def usable_workspace(self) -> Path | None:
+        """The workspace that calls would have, or None where they would have none."""
+        try:
+            return resolve_workspace(self.workspace or Path.cwd())
+        except WorkspaceError:
+            return None
+
     def registry(self) -> ToolRegistry:
         """Collect the built-in tools and those of the tool file.
 

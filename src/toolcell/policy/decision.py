@@ -86,8 +86,8 @@ class ToolPolicy(Frozen):
         if self.cell.isolation == "none" and self.cell.require:
             raise _contradiction(
                 "cell.isolation",
-                'isolation = "none" gives up every wall, and `require` asks for some, which it '
-                "does unless the policy says otherwise; write require = []",
+                'isolation = "none" gives up every wall, and `require` still holds some (it has '
+                "a default); write require = []",
             )
         return self
 
