@@ -1,4 +1,4 @@
-"""One siege for all attacks of a run."""
+"""One siege for all attacks of this directory."""
 
 import os
 import shutil
@@ -11,7 +11,8 @@ import pytest
 from escape.siege import Siege, sieges
 
 
-@pytest.fixture(scope="session")
+# Not for the session: other tests count the children of this process.
+@pytest.fixture(scope="package")
 def _siege() -> Iterator[Siege]:
     # Not the fixture for temporary directories: others cannot enter those, and what holds
     # must not be that.
