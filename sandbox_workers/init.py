@@ -167,8 +167,8 @@ class _Watch:
         self._statuses: dict[int, int] = {}
         self._teller = refusals.Teller()
         self._own_before = _own_seconds()
-        self._all_before = self._all_tasks()
-        self._looked = time.monotonic()
+        self._all_before = 0 if steps.full else self._all_tasks()
+        self._looked = 0.0
         self._alive = 0
         self._scratch_full = False
 
