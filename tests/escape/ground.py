@@ -15,7 +15,7 @@ CREDENTIALS = (
     ".docker/config.json", ".config/gcloud/application_default_credentials.json",
     ".azure/msal_token_cache.json", ".npmrc", ".pypirc", ".git-credentials", ".bash_history",
     ".gnupg/private-keys-v1.d/key", ".config/sops/age/keys.txt", ".local/share/keyrings/login",
-    ".mozilla/firefox/logins.json", ".claude/.credentials.json", ".vault-token",
+    ".mozilla/firefox/logins.json", ".vault-token",
 )  # fmt: skip
 _START_UP = (
     ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".inputrc", ".gitconfig",
