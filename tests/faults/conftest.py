@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,9 @@ class Mark:
     def kill(self) -> None:
         """Leave none of them on this machine, whatever the test found."""
         end = time.monotonic() + 10
+        ours: set[int] = set()
         while (pids := self.pids()) and time.monotonic() < end:
+            ours |= set(pids)
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for pid in pids:
                     try:
@@ -73,6 +76,9 @@ class Mark:
                     except ProcessLookupError:
                         continue
         assert not self.pids()
+        for pid in ours:  # a control's sibling is a child of this process, and waits for it
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def _read(path: str) -> str:
