@@ -185,7 +185,8 @@ async def test_a_storm_of_forks_is_caught_when_its_call_succeeds(
     for _ in range(3):
         result = await run.sh(storm(f"{kind},leave"))
         nothing_beats(workspace, mark)
-        assert result.success, result.for_llm()
+        # Where no kernel keeps the count, it may have been ended for its number first.
+        assert result.success or result.error.category == "processes", result.for_llm()
         assert result.metadata.survivors_checked
     assert (await run.sh("echo next")).output == "next\n"
 
@@ -217,10 +218,13 @@ async def test_a_storm_of_forks_is_caught_when_it_is_cancelled(
         call = ToolCall(call_id=str(number), name="shell", arguments={"command": storm(kind)})
         task = asyncio.create_task(run.controller.handle(call))
         await until(lambda goal=before + more: beats(workspace) > goal, "the control: it forks")
-        assert run.controller.cancel(str(number))
+        cancelled = run.controller.cancel(str(number))
         result = await task
         nothing_beats(workspace, mark)
-        assert result.status == "cancelled"
+        # Where no kernel keeps the count, it may have been ended for its number first.
+        assert (result.status == "cancelled" and cancelled) or (
+            result.error.category == "processes"
+        ), result.for_llm()
         assert result.metadata.survivors_checked
     assert (await run.sh("echo next")).output == "next\n"
 
