@@ -125,9 +125,10 @@ _THREADS = """
 import _thread, mmap
 held = []
 def grow():
-    held.append(mmap.mmap(-1, 60 << 20))
+    block = mmap.mmap(-1, 60 << 20)
+    held.append(block)
     for offset in range(0, 60 << 20, 4096):
-        held[-1][offset] = 1
+        block[offset] = 1
 for _ in range(5):
     _thread.start_new_thread(grow, ())
 hold()

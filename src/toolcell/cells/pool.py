@@ -97,6 +97,8 @@ class CellPool:
                 # who ends and answers the tool.
                 for pid in children(cell.pid()):
                     cell.group.add(pid)
+                if cell.group.is_empty():
+                    raise OSError("its worker was not found")
         except OSError as error:
             cell.kill()
             cell.close()
