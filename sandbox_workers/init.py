@@ -192,15 +192,9 @@ class _Watch:
         self._alive = max(self._alive, self._count_alive())
         if self._worker in self._statuses and self._code() != 0:
             self._scratch_full = self._steps.full and any(map(_is_full, private.SCRATCH))
-        if not sweep.reap(self._statuses):
-            return
-        if self._steps.full:
-            with suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)
-            while _reap_one(self._statuses):
-                pass
-        else:
-            self._statuses |= sweep.end_descendants(scoped=self._steps.scoped)
+        if sweep.reap(self._statuses):
+            alone = self._steps.full or (self._steps.scoped and not sweep.reaches_outside())
+            self._statuses |= sweep.end_descendants(alone=alone)
 
     def account(self) -> bytes:
         """What is said on the status pipe, in numbers, and then what was refused as JSON.
@@ -262,7 +256,7 @@ class _Watch:
             return sweep.tasks() + 1
         if self._started() < self._steps.processes:
             return 0
-        return sum(_threads(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
+        return sum(len(sweep.threads(pid)) for pid in sweep.everything())
 
     def _too_many(self) -> bool:
         """Whether the call has more processes and threads than it may, where no kernel counts.
@@ -280,7 +274,7 @@ class _Watch:
 
     def _all_tasks(self) -> int:
         """How many processes and threads the host has (proc_loadavg(5))."""
-        return int(os.pread(self._steps.load, 128, 0).split()[3].split(b"/")[1])
+        return int(self._load()[3].split(b"/")[1])
 
     def _started(self) -> int:
         """How many processes and threads this PID namespace has had, without init.
@@ -288,30 +282,16 @@ class _Watch:
         The last PID given out is the fifth field of /proc/loadavg (proc_loadavg(5)), and a
         namespace gives them out one after another.
         """
-        return int(os.pread(self._steps.load, 128, 0).split()[4]) - 1
+        return int(self._load()[4]) - 1
+
+    def _load(self) -> list[bytes]:
+        return os.pread(self._steps.load, 128, 0).split()
 
 
 def _own_seconds() -> float:
     """CPU time of init itself: it is the tool that gives it work."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
-
-
-def _reap_one(statuses: dict[int, int]) -> bool:
-    """Wait for a child; False where there is none."""
-    try:
-        pid, status = os.waitpid(-1, 0)
-    except ChildProcessError:
-        return False
-    statuses[pid] = status
-    return True
-
-
-def _threads(pid: str) -> int:
-    try:
-        return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
-    except OSError:  # it ended
-        return 0
 
 
 def _is_full(place: str) -> bool:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sandbox_workers import libc
+from sandbox_workers import libc, sweep
 from sandbox_workers.libc import Call
 
 REQUEST, REPLY = 3, 4
@@ -156,11 +156,10 @@ def set_limits(limits: dict[str, int], *, namespaces: bool) -> list[Call]:
 def tasks_of(uid: int) -> int:
     """How many processes and threads a user has on this host."""
     total = 0
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            with suppress(OSError):  # it ended
-                if process.stat().st_uid == uid:
-                    total += sum(1 for _ in (process / "task").iterdir())
+    for pid in sweep.everything():
+        with suppress(OSError):  # it ended
+            if Path(f"/proc/{pid}").stat().st_uid == uid:
+                total += len(sweep.threads(pid))
     return total
 
 

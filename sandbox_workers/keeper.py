@@ -48,8 +48,9 @@ def main() -> NoReturn:
         os._exit(0)
     try:
         plan = read_plan(memory)
+        full = plan["rung"] == "full"
         libc.join_session_keyring()
-        if plan["rung"] == "full":
+        if full:
             root.enter(plan)
         else:
             _begin_without_walls(plan)
@@ -62,10 +63,10 @@ def main() -> NoReturn:
         control.send(wire.encode({"failed": describe("the keeper", error)}))
         os._exit(1)
     control.close()
-    if plan["rung"] != "full":
+    if not full:
         scratch.sweep_left_behind(plan["scratch"])
     _watch(watch, pid)
-    if plan["rung"] != "full":
+    if not full:
         # Each init ends its own first, and better: it was told of the launcher's death.
         sweep.wait_for_ends(_INIT_SECONDS)
         sweep.end_descendants()
@@ -95,7 +96,8 @@ def _become_launcher(plan: dict[str, Any], control: socket.socket, memory: int) 
     place = str(Path(__file__).absolute().parents[1])
     python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT.format(place=place)]
     try:
-        os.execv(sys.executable, [*python, str(control.fileno()), str(memory)])  # noqa: S606
+        command = [*python, str(control.fileno()), str(memory)]
+        os.execv(sys.executable, command)  # noqa: S606  # the interpreter itself, by no shell
     except OSError as error:
         who = f"user {os.getuid()}, as whom tools are to run, cannot execute {sys.executable}"
         raise OSError(error.errno, f"{who}: {error.strerror}") from error

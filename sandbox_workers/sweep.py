@@ -23,14 +23,14 @@ _LOOKS = 5
 _LISTED = Path("/proc/thread-self/children").exists()  # CONFIG_PROC_CHILDREN
 
 
-def end_descendants(*, scoped: bool = False) -> dict[int, int]:
+def end_descendants(*, alone: bool = False) -> dict[int, int]:
     """Kill all descendants and wait for them; returns the wait statuses by PID.
 
-    `scoped` says that this process is in a Landlock domain that keeps its signals.
+    `alone` says that a signal to all that this process may signal reaches nobody else.
     """
     statuses: dict[int, int] = {}
     while reap(statuses):
-        if scoped and not _reaches_outside():
+        if alone:
             with suppress(ProcessLookupError):  # nobody is left but zombies
                 os.kill(-1, signal.SIGKILL)
         else:
@@ -48,7 +48,7 @@ def wait_for_ends(seconds: float) -> None:
         time.sleep(_PAUSE)
 
 
-def _reaches_outside() -> bool:
+def reaches_outside() -> bool:
     """Whether a signal to all would reach others too, tried on the one nearest."""
     try:
         os.kill(os.getppid(), 0)
@@ -93,14 +93,20 @@ def descendants() -> list[int]:
 
 def tasks() -> int:
     """How many processes and threads are below this process."""
-    return sum(len(_threads(pid)) or 1 for pid in descendants())
+    return sum(len(threads(pid)) or 1 for pid in descendants())
 
 
-def _threads(pid: int) -> list[str]:
+def threads(pid: int) -> list[str]:
+    """The threads of a process; none where it has ended."""
     try:
         return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  # much quicker
-    except OSError:  # it ended
+    except OSError:
         return []
+
+
+def everything() -> list[int]:
+    """The PIDs of all processes that this one's /proc shows."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208  # quicker
 
 
 def _stop_all() -> None:
@@ -116,11 +122,11 @@ def _stop_all() -> None:
 
 def _children(pid: int) -> list[int]:
     if not _LISTED:
-        return [child for child in _all() if _parent(child) == pid]
+        return [child for child in everything() if _parent(child) == pid]
     found: set[int] = set()
     for _ in range(_LOOKS):
         whole = True
-        for thread in _threads(pid):
+        for thread in threads(pid):
             try:
                 text = Path(f"/proc/{pid}/task/{thread}/children").read_text()
                 found.update(map(int, text.split()))
@@ -129,10 +135,6 @@ def _children(pid: int) -> list[int]:
         if whole:
             break
     return list(found)
-
-
-def _all() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
 
 
 def _is_below(pid: int, ancestor: int) -> bool:

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sandbox_workers import handlers, libc, wire
+from sandbox_workers import handlers, libc, sweep, wire
 from sandbox_workers.jail import REPLY, REQUEST
 from sandbox_workers.libc import Call
 
@@ -53,22 +53,26 @@ def prepare(plan: dict[str, Any]) -> None:
 def _preload(names: list[str], path: list[str]) -> None:
     """Import what the operator trusts, from where no tool can write."""
     before, sys.path[:] = sys.path[:], path
-    opened = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    opened = _open_files()
     for name in names:
         try:
             importlib.import_module(name)
         except (Exception, SystemExit) as error:  # whatever a module raises
             words = f"{type(error).__name__}: {error}"
             raise OSError(f"the module {name} cannot be preloaded: {words}") from error
-        if len(list(Path("/proc/self/task").iterdir())) > 1:
+        if len(sweep.threads(os.getpid())) > 1:
             raise OSError(
                 f"the module {name} cannot be preloaded: it starts threads, which no fork "
                 "carries along; some libraries start none when told to, such as by "
                 'OPENBLAS_NUM_THREADS = "1" in `env`'
             )
-        if len(os.listdir("/proc/self/fd")) > opened:  # noqa: PTH208
+        if _open_files() > opened:
             raise OSError(f"the module {name} cannot be preloaded: it leaves a file open")
     sys.path[:] = before
+
+
+def _open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:

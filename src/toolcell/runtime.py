@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sandbox_workers import wire
 from toolcell.arguments import InvalidArguments, check_schema, validate
-from toolcell.cells.capabilities import capabilities, explain, rungs
+from toolcell.cells.capabilities import capabilities, rungs
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
 from toolcell.cells.supervisor import Supervisor
@@ -21,7 +21,6 @@ from toolcell.errors import (
     CellRefused,
     RegistrationError,
     ToolcellError,
-    WallsNotBuilt,
     WorkspaceError,
 )
 from toolcell.grants import Cancellation, Grant, RunOptions
@@ -223,9 +222,6 @@ class ToolRuntime:
         required = Enforcement(required=grant.settings.require)
         try:
             cell, plan = await self._pool(grant.settings, grant.limits).take()
-        except WallsNotBuilt as error:
-            refusal = explain(error)
-            return Report(setup=refusal.cause, remedy=refusal.remedy), required
         except CellRefused as error:
             return Report(setup=error.cause, remedy=error.remedy), required
         except WorkspaceError as error:

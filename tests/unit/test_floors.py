@@ -18,7 +18,14 @@ ROOMS = {
     1: ["errors", "declare", "model"],
     2: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
-        *["inline", "cells.cgroup", "cells.syscalls", "cells.seccomp", "cells.refusals"],
+        *[
+            "inline",
+            "cells.leftovers",
+            "cells.cgroup",
+            "cells.syscalls",
+            "cells.seccomp",
+            "cells.refusals",
+        ],
         *["cells.landlock", "cells.capabilities", "cells.capture", "cells.conversation"],
         *["cells.account", "cells.tree", "cells.cell", "cells.process"],
     ],

@@ -112,7 +112,7 @@ async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_aga
 ):
     measured = []
 
-    def measure(pid):
+    def measure(pid, processes):
         measured.append(pid)
         if len(measured) == 1:
             raise OSError(errno.EMFILE, "Too many open files")
@@ -140,7 +140,7 @@ async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_aga
 async def test_what_no_kernel_counts_is_looked_for(peer, monkeypatch, seen, sweeps, killed):
     looks = []
 
-    def watch(pid):
+    def watch(pid, processes):
         looks.append(pid)
         if len(looks) == 3:
             peer.process.kill()

@@ -87,7 +87,7 @@ def test_signals_to_all_are_sent_only_where_they_reach_none_outside(monkeypatch)
 
     monkeypatch.setattr(sweep.os, "kill", kill)
     outcome = None
-    assert sweep._reaches_outside()
+    assert sweep.reaches_outside()
     outcome = PermissionError()
-    assert not sweep._reaches_outside()
+    assert not sweep.reaches_outside()
     assert sent == [(os.getppid(), 0)] * 2, "tried with no signal at all"

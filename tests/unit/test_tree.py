@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from toolcell.cells import tree as trees
-from toolcell.cells.tree import children, descendants, look
+from toolcell.cells.tree import children, descendants
 
 MIB = 1024**2
 _HOLDS = "block = bytearray(b'x') * ({0} << 20); print(flush=True); input()"
@@ -16,7 +16,11 @@ _PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_HOLD
 
 
 def uses_more_than(limit, pid):
-    return trees.uses_more_than(limit, pid, own_files=False)
+    return trees.uses_more_than(limit, pid, descendants(pid), own_files=False)
+
+
+def look(pid):
+    return trees.look(pid, descendants(pid))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolcell.cells.leftovers import left_behind
 from toolcell.cells.process import Launcher
 from toolcell.cells.supervisor import Supervisor
 from toolcell.errors import CellRefused
@@ -30,7 +31,7 @@ from toolcell.model import (
 
 HANDLERS = "sandbox_workers.tools.probe"
 _SECONDS = 10.0
-_PREFIX = "toolcell-probe-"
+_PREFIX = "toolcell-probe"
 _LONGEST_ADDRESS = 107  # unix(7)
 _OF_EVERY_CELL = ("HOME", "TMPDIR")  # its own, wherever its scratch space lies
 
@@ -99,14 +100,14 @@ def probe_targets(given: Collection[str]) -> Iterator[dict[str, Any]]:
     given = {*given, *_OF_EVERY_CELL}
     with ExitStack() as stack:
         _sweep()
-        prefix = f"{_PREFIX}{os.getpid()}-"
+        prefix = f"{_PREFIX}-{os.getpid()}-"
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix)))
         secret = place / "secret"
         secret.write_text("secret")
         secret.chmod(0o644)
         place.chmod(0o755)
         port = _listen(stack)
-        abstract = f"toolcell-probe-{secrets.token_hex(8)}"
+        abstract = f"{_PREFIX}-{secrets.token_hex(8)}"
         named = stack.enter_context(socket.socket(socket.AF_UNIX))
         named.bind("\0" + abstract)
         named.listen()
@@ -119,16 +120,14 @@ def probe_targets(given: Collection[str]) -> Iterator[dict[str, Any]]:
             "letters": letters,
             "pid": os.getpid(),
             "variable": next((name for name in os.environ if name not in given), None),
-            "mark": f"toolcell-probe-{secrets.token_hex(8)}",
+            "mark": f"{_PREFIX}-{secrets.token_hex(8)}",
         }
 
 
 def _sweep() -> None:
     """Remove what controllers left that were killed while they tried walls."""
-    for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        owner = old.name.removeprefix(_PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(old, ignore_errors=True)  # another user's stays
+    for old in left_behind(Path(tempfile.gettempdir()), _PREFIX):
+        shutil.rmtree(old, ignore_errors=True)  # another user's stays
 
 
 def _listen(stack: ExitStack) -> int | None:

@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolcell.cells.leftovers import left_behind
+
 _PREFIX = "toolcell"
 _TRIAL_BYTES = 64 * 1024**2
 
@@ -134,11 +136,9 @@ def find_groups() -> Groups | None:
 
 
 def _sweep(place: Path) -> None:
-    for path in place.glob(f"{_PREFIX}-*-*"):
-        owner = path.name.split("-")[1]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            with suppress(OSError):
-                path.rmdir()
+    for path in left_behind(place, _PREFIX):
+        with suppress(OSError):
+            path.rmdir()
 
 
 def _candidates() -> list[tuple[Path, int]]:

@@ -89,7 +89,10 @@ class CellPool:
 
     async def _make(self, launcher: Launcher) -> Cell:
         """Make a cell, under a memory group where there are some; raises CellRefused."""
-        cell = await launcher.make()
+        try:
+            cell = await launcher.make()
+        except WallsNotBuilt as failure:
+            raise explain(failure) from failure
         try:
             if groups := capabilities().groups:
                 cell.group = self._groups.lend(groups, launcher.plan.limits.memory, cell)

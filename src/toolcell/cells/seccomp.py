@@ -104,8 +104,19 @@ _ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexatt
 # end of a file, which RLIMIT_FSIZE does not count.
 _BEYOND_THE_END = (0x01, 0x11, 0x41)
 
-_NAMESPACES = 0x7E020000  # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
-_NEW_TIME = 0x80  # of unshare only: clone has its signal there
+NAMESPACES = {
+    0x00020000: "CLONE_NEWNS",
+    0x02000000: "CLONE_NEWCGROUP",
+    0x04000000: "CLONE_NEWUTS",
+    0x08000000: "CLONE_NEWIPC",
+    0x10000000: "CLONE_NEWUSER",
+    0x20000000: "CLONE_NEWPID",
+    0x40000000: "CLONE_NEWNET",
+}
+"""The flags of clone(2) and unshare(2) that make a namespace, with their names."""
+
+NEW_TIME = 0x80  # of unshare only: clone has its signal there
+_NAMESPACES = sum(NAMESPACES)
 SET_USER_ID = 0o4000
 SET_GROUP_ID = 0o2000
 _DEVICE_BIT = 0o020000  # set in S_IFCHR and S_IFBLK, not in files, pipes and sockets
@@ -119,7 +130,8 @@ _ON_PROCESSES = (
     *("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam"),
     "sched_setscheduler",
 )
-_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+REQUESTS = {0x5412: "TIOCSTI", 0x541C: "TIOCLINUX"}
+"""The requests of ioctl(2) that put input into a terminal, with their names."""
 
 
 class Test(NamedTuple):
@@ -176,11 +188,11 @@ def guards(set_id_bits: int) -> dict[str, Guard]:
     mode, node = set_id_bits, set_id_bits | _DEVICE_BIT
     return {
         "clone": _tell_if(Test(0, "any", _NAMESPACES)),
-        "unshare": Guard((((Test(0, "any", _NAMESPACES | _NEW_TIME),), TOLD),), REFUSE),
+        "unshare": Guard((((Test(0, "any", _NAMESPACES | NEW_TIME),), TOLD),), REFUSE),
         "socket": _FAMILIES,
         "socketpair": _FAMILIES,
         # On the low 32 bits, as the kernel reads it (CVE-2019-10063).
-        "ioctl": Guard(tuple(((Test(1, "is", v),), TOLD) for v in (_TIOCSTI, _TIOCLINUX))),
+        "ioctl": Guard(tuple(((Test(1, "is", v),), TOLD) for v in REQUESTS)),
         "personality": _only(0, (0, 0xFFFFFFFF), TOLD),
         # The newest filter is asked first: a listener of the tool's own could let pass what
         # init is to refuse, once init is gone.

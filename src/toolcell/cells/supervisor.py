@@ -30,7 +30,7 @@ from toolcell.cells.capture import StreamCapture
 from toolcell.cells.cell import Cell
 from toolcell.cells.conversation import State
 from toolcell.cells.refusals import in_words
-from toolcell.cells.tree import Look, look, uses_more_than
+from toolcell.cells.tree import Look, descendants, look, uses_more_than
 from toolcell.model import Killed, Limits, PreparedToolCall, Report, Usage
 
 Stream = Literal["stdout", "stderr"]
@@ -260,10 +260,12 @@ class Supervisor:
         return "processes" if self._cell.sweeps and seen.tasks > most else None
 
     def _measure(self, pid: int) -> tuple[Look, bool]:
+        processes = descendants(pid)
+        seen = look(pid, processes)
         if self._cell.group is not None:
-            return look(pid), self._memory_kills() > 0
+            return seen, self._memory_kills() > 0
         limit, own_files = self._limits.memory, not self._cell.sweeps
-        return look(pid), uses_more_than(limit, pid, own_files=own_files)
+        return seen, uses_more_than(limit, pid, processes, own_files=own_files)
 
     def _watched(self, watcher: "asyncio.Task[None]") -> None:
         if not watcher.cancelled() and (error := watcher.exception()):

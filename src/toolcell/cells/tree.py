@@ -32,9 +32,8 @@ class Look:
     own: dict[tuple[int, float], float]
 
 
-def look(init: int) -> Look:
-    """Count what an init has below it; raises OSError where nothing could be read."""
-    processes = descendants(init)
+def look(init: int, processes: list[psutil.Process]) -> Look:
+    """Count what an init has below it."""
     own: dict[tuple[int, float], float] = {}
     seconds = 0.0
     for process in processes:
@@ -57,7 +56,9 @@ def _threads(pid: int) -> int:
         return 0
 
 
-def uses_more_than(limit: int, init: int, *, own_files: bool) -> bool:
+def uses_more_than(
+    limit: int, init: int, processes: list[psutil.Process], *, own_files: bool
+) -> bool:
     """Whether what an init has below it holds more than `limit` bytes of memory together.
 
     Resident sizes count a shared page once for each process, and are quick to read;
@@ -65,7 +66,6 @@ def uses_more_than(limit: int, init: int, *, own_files: bool) -> bool:
     Files in memory count too: those of scratch space, where the cell has file systems of
     its own, and memory files that some process has open.
     """
-    processes = descendants(init)
     files = _scratch_bytes(init) if own_files else 0
     files += _memory_file_bytes(processes)
     return (
@@ -138,7 +138,7 @@ def _scratch_bytes(init: int) -> int:
 
 
 def _memory_file_bytes(processes: Iterable[psutil.Process]) -> int:
-    """What memory files hold that are open and not mapped: a mapping is resident memory."""
+    """What memory files hold that are open; one that is mapped as well counts as resident too."""
     sizes: dict[tuple[int, int], int] = {}
     for process in processes:
         with suppress(OSError):
