@@ -6,6 +6,7 @@ Rights are wide open: what holds must be a wall, not a mode.
 import os
 import shutil
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,16 @@ class Ground:
         for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+
+
+def text_of(path: Path, words: int = 0) -> str:
+    """What a file says, once it is there and has as many words."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if path.exists() and len((text := path.read_text()).split()) >= words:
+            return text
+        time.sleep(0.005)
+    raise AssertionError(f"{path.name} was not made")
 
 
 def _state(path: Path) -> tuple[Any, ...]:

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from escape.attacks import BOTH, FULL, Attack, each, each_on_its_rungs, not_attacked
 from escape.ground import CREDENTIALS as CREDENTIAL_FILES
+from escape.ground import text_of
 from escape.siege import Siege
 from toolcell import ToolResult
 
@@ -359,7 +359,7 @@ def _look(siege: Siege, rung: str | None, how: str) -> str:
             [sys.executable, "-c", hide], cwd=ground.workspace, stdout=subprocess.DEVNULL
         )
     try:
-        place, pid, shm = _words_of(hidden)
+        place, pid, shm = text_of(hidden, words=3).split()
         names = f"place, pid, shm = {place!r}, {pid!r}, {shm!r}\n"
         payload = _SIGNAL if how == "a signal to it" else _LOOKS[how].format(tag=tag)
         looking = Attack(_CELLS, how, names + payload, judged=True)
@@ -384,15 +384,6 @@ def _look(siege: Siege, rung: str | None, how: str) -> str:
             assert hiding.wait(10) == 0
             for path in (f"/tmp/hidden-{tag}", f"/dev/shm/hidden-{tag}", place):
                 Path(path).unlink(missing_ok=True)
-
-
-def _words_of(path: Path) -> list[str]:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        if path.exists() and len(words := path.read_text().split()) == 3:
-            return words
-        time.sleep(0.005)
-    raise AssertionError("nothing was hidden")
 
 
 @pytest.mark.attack
@@ -472,7 +463,7 @@ def _watched(siege: Siege, rung: str | None) -> str:
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        _words_of(ground.workspace / "hidden")
+        text_of(ground.workspace / "hidden", words=3)
         (ground.outside / siege.secret).write_text("used")
     finally:
         (ground.workspace / "looked").touch()

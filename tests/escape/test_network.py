@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from escape.attacks import BOTH, FULL, Attack, each, each_on_its_rungs, not_attacked
+from escape.ground import text_of
 from escape.siege import Siege
 from toolcell import CellSettings, PolicyError, ToolResult
 from toolcell.policy.file import parse_policy
@@ -362,20 +363,12 @@ def _in_the_background(siege: Siege, rung: str | None, code: str) -> Iterator[li
         thread.join()
 
 
-def _text_of(path: Path) -> str:
-    end = time.monotonic() + 10
-    while not path.exists():
-        assert time.monotonic() < end, f"{path.name} was not made"
-        time.sleep(0.005)
-    return path.read_text()
-
-
 def _listened(siege: Siege, rung: str | None, how: str) -> str:
     bind, kind, address = _LISTENERS[how]
     code = _LISTEN.format(bind=bind, told="listener.getsockname()[1]")
     ground = siege.inside if rung else siege.control_ground
     with _in_the_background(siege, rung, code) as output:
-        port = int(_text_of(ground.workspace / "up"))
+        port = int(text_of(ground.workspace / "up", words=1))
         if port:
             _try(kind, address, port)
             if not rung:  # it is read before the word that all was tried
@@ -412,7 +405,7 @@ def test_a_name_that_a_cell_listens_on_is_not_the_hosts(rung: str, siege: Siege)
     name = f"escape-{os.urandom(4).hex()}"
     bind = _NAME.format(name=name)
     with _in_the_background(siege, rung, _LISTEN.format(bind=bind, told="1")) as output:
-        _text_of(siege.inside.workspace / "up")
+        text_of(siege.inside.workspace / "up")
         with socket.socket(socket.AF_UNIX) as client, pytest.raises(ConnectionRefusedError):
             client.connect(f"\0{name}")
     assert "REACHED" not in output[0]
@@ -424,7 +417,7 @@ def test_the_control_a_name_that_a_process_listens_on_is_found(siege: Siege) -> 
     name = f"escape-{os.urandom(4).hex()}"
     bind = _NAME.format(name=name)
     with _in_the_background(siege, None, _LISTEN.format(bind=bind, told="1")):
-        _text_of(siege.control_ground.workspace / "up")
+        text_of(siege.control_ground.workspace / "up")
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(f"\0{name}")
 
@@ -558,7 +551,7 @@ def _share(siege: Siege, rung: str | None) -> str:
     }
     ground = siege.inside if rung else siege.control_ground
     with _in_the_background(siege, rung, _SHARE.format(**names)):
-        _text_of(ground.workspace / "up")
+        text_of(ground.workspace / "up")
         code = _SHARING.format(**names)
         if rung:
             result: ToolResult = siege.call(siege.controller(rung), "python", code=code)
