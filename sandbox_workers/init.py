@@ -29,7 +29,7 @@ import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from sandbox_workers import jail, libc, private, refusals, scratch, sweep, wire, worker
+from sandbox_workers import confine, jail, libc, private, refusals, scratch, sweep, wire, worker
 from sandbox_workers.libc import Call
 
 END = signal.SIGUSR1
@@ -60,7 +60,7 @@ class Steps:
         self.graceful = plan["limits"]["graceful"]
         self.processes: int = plan["limits"]["processes"]
         scopes = plan["landlock"]["scopes"] if plan["landlock"] else 0
-        self.scoped = not self.full and bool(scopes & libc.LANDLOCK_SCOPE_SIGNAL)
+        self.scoped = not self.full and bool(scopes & confine.LANDLOCK_SCOPE_SIGNAL)
         self.launcher = os.getpid()
         free = private.Free([0, 1, 2, *theirs])
         self.signals = free.take()
@@ -92,7 +92,7 @@ class Steps:
             libc.signal(signal.SIGINT, _SIG_IGN),
             libc.prctl(libc.PR_SET_DUMPABLE, 0),
             libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1),
-            libc.clear_capabilities(),
+            confine.clear_capabilities(),
         ]
         self.jail = jail.prepare(plan, self.worker_ends, far)
 
@@ -111,14 +111,14 @@ def _keep_signals_inside(free: private.Free) -> list[Call]:
     free.release(ruleset)
     free.release(place)
     # Every ruleset denies to link and rename between directories where no rule allows it.
-    refer = libc.LANDLOCK_ACCESS_FS_REFER
+    refer = confine.LANDLOCK_ACCESS_FS_REFER
     return [
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1),
-        libc.landlock_ruleset(refer, 0, libc.LANDLOCK_SCOPE_SIGNAL).returns(ruleset),
+        confine.landlock_ruleset(refer, 0, confine.LANDLOCK_SCOPE_SIGNAL).returns(ruleset),
         libc.open_file("/", os.O_PATH).returns(place),
-        libc.landlock_rule(ruleset, place, refer, "/"),
+        confine.landlock_rule(ruleset, place, refer, "/"),
         libc.close(place),
-        libc.landlock_restrict(ruleset),
+        confine.landlock_restrict(ruleset),
         libc.close(ruleset),
     ]
 

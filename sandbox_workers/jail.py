@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sandbox_workers import libc, sweep
+from sandbox_workers import confine, libc, mounting, sweep
 from sandbox_workers.libc import Call
 
 REQUEST, REPLY = 3, 4
@@ -123,11 +123,11 @@ def no_new_privileges() -> Call:
 def drop_capabilities() -> list[Call]:
     """Empty all five capability sets; the bounding set where this process may."""
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
-    may_drop = libc.has_capability(libc.CAP_SETPCAP)
+    may_drop = confine.has_capability(confine.CAP_SETPCAP)
     return [
-        *(libc.drop_from_bounding_set(number) for number in range(last + 1) if may_drop),
+        *(confine.drop_from_bounding_set(number) for number in range(last + 1) if may_drop),
         libc.prctl(libc.PR_CAP_AMBIENT, libc.PR_CAP_AMBIENT_CLEAR_ALL),
-        libc.clear_capabilities(),
+        confine.clear_capabilities(),
     ]
 
 
@@ -179,16 +179,18 @@ def restrict_files(rules: dict[str, Any] | None) -> list[Call]:
     if rules is None:
         return []
     ruleset, place = _FREE, _FREE + 1
-    opened = libc.open_path if libc.has_openat2() else libc.open_place
-    calls = [libc.landlock_ruleset(rules["files"], rules["tcp"], rules["scopes"]).returns(ruleset)]
+    opened = mounting.open_path if mounting.has_openat2() else mounting.open_place
+    calls = [
+        confine.landlock_ruleset(rules["files"], rules["tcp"], rules["scopes"]).returns(ruleset)
+    ]
     for path, rights in rules["rules"]:
         calls += [
             # The plan's paths are resolved; what leads through a link by now was changed since.
             opened(path).returns(place),
-            libc.landlock_rule(ruleset, place, rights, path),
+            confine.landlock_rule(ruleset, place, rights, path),
             libc.close(place),
         ]
-    return [*calls, libc.landlock_restrict(ruleset), libc.close(ruleset)]
+    return [*calls, confine.landlock_restrict(ruleset), libc.close(ruleset)]
 
 
 def filter_system_calls(plan: dict[str, Any], *, told: bool) -> list[Call]:
@@ -196,9 +198,9 @@ def filter_system_calls(plan: dict[str, Any], *, told: bool) -> list[Call]:
     if plan["seccomp"] is None:
         return [libc.close(_TELL)]
     if not told:
-        return [libc.install_filter(bytes.fromhex(plan["seccomp_silent"])), libc.close(_TELL)]
+        return [confine.install_filter(bytes.fromhex(plan["seccomp_silent"])), libc.close(_TELL)]
     return [
-        libc.install_told_filter(bytes.fromhex(plan["seccomp"])).returns(_FREE),
+        confine.install_told_filter(bytes.fromhex(plan["seccomp"])).returns(_FREE),
         libc.send_descriptor(_TELL, _FREE),
         libc.close(_FREE),
         libc.close(_TELL),

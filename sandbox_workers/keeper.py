@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sandbox_workers import libc, root, scratch, sweep, wire
+from sandbox_workers import confine, libc, root, scratch, sweep, wire
 from sandbox_workers.launcher import describe, read_plan
 
 _INIT_SECONDS = 0.5
@@ -49,7 +49,7 @@ def main() -> NoReturn:
     try:
         plan = read_plan(memory)
         full = plan["rung"] == "full"
-        libc.join_session_keyring()
+        confine.join_session_keyring()
         if full:
             root.enter(plan)
         else:
@@ -86,7 +86,7 @@ def _become_launcher(plan: dict[str, Any], control: socket.socket, memory: int) 
     if plan["rung"] == "full":
         root.pivot()
         # Ambient: the only capabilities that an execve of a plain program keeps (Linux 4.3).
-        libc.do(*libc.ambient_capabilities())
+        libc.do(*confine.ambient_capabilities())
     else:
         root.change_user(plan["identity"])
     # Not before: a change of user takes it back (prctl(2)).

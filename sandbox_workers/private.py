@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from sandbox_workers import libc
+from sandbox_workers import libc, mounting
 from sandbox_workers.libc import Call
 
 SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108  # mount points of the cell, no file of ours
@@ -66,17 +66,17 @@ def _loopback_up(free: "Free") -> list[Call]:
 
 def mounts(plan: dict[str, Any], free: "Free") -> list[Call]:
     """Mount what each cell has for itself; what is lent below it stays to be seen."""
-    flags = libc.MS_NOSUID | libc.MS_NODEV
+    flags = mounting.MS_NOSUID | mounting.MS_NODEV
     # Inodes are memory that `size` does not count.
     options = f"size={plan['limits']['scratch']},nr_inodes={_INODES},mode=1777"
     masked = [path for path in _MASKED if Path(path).exists()]
     keep, show = _covered_mounts(plan, free)
     return [
         *keep,
-        libc.mount("proc", "/proc", "proc", flags | libc.MS_NOEXEC),
-        *(libc.mount("tmpfs", place, "tmpfs", flags, options) for place in SCRATCH),
-        libc.mount("devpts", "/dev/pts", "devpts", libc.MS_NOSUID, _TERMINALS),
-        *(libc.mount("/dev/null", path, "", libc.MS_BIND) for path in masked),
+        mounting.mount("proc", "/proc", "proc", flags | mounting.MS_NOEXEC),
+        *(mounting.mount("tmpfs", place, "tmpfs", flags, options) for place in SCRATCH),
+        mounting.mount("devpts", "/dev/pts", "devpts", mounting.MS_NOSUID, _TERMINALS),
+        *(mounting.mount("/dev/null", path, "", mounting.MS_BIND) for path in masked),
         *show,
     ]
 
@@ -94,14 +94,14 @@ def _covered_mounts(plan: dict[str, Any], free: "Free") -> tuple[list[Call], lis
         place, tree = free.take(), free.take()
         trees.append(tree)
         keep += [
-            libc.open_path(target).returns(place),
-            libc.open_tree(place, target).returns(tree),
+            mounting.open_path(target).returns(place),
+            mounting.open_tree(place, target).returns(tree),
             libc.close(place),
         ]
         free.release(place)
         if not any(target.startswith(f"{other}/") for other in targets):
             show += _mount_point(target, made)
-        show += [libc.move_mount(tree, target), libc.close(tree)]
+        show += [mounting.move_mount(tree, target), libc.close(tree)]
     for tree in trees:  # free again once all of this is made
         free.release(tree)
     return keep, show

@@ -11,7 +11,7 @@ import os
 import struct
 from typing import Any
 
-from sandbox_workers import libc
+from sandbox_workers import confine, libc
 
 # struct seccomp_notif and struct seccomp_notif_resp (linux/seccomp.h), and their ioctls.
 _NOTICE = struct.Struct("=QIIiIQ6Q")
@@ -32,7 +32,9 @@ def can_tell() -> bool:
     if pid == 0:
         status = 1
         try:
-            libc.do(libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1), libc.install_told_filter(_ALLOW_ALL))
+            libc.do(
+                libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1), confine.install_told_filter(_ALLOW_ALL)
+            )
             status = 0
         finally:
             os._exit(status)

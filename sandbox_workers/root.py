@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sandbox_workers import libc
+from sandbox_workers import libc, mounting
 
 # Directories that exist on every Linux; one is hidden for a moment below the new root.
 _STAGES = ("/tmp", "/mnt", "/run", "/srv")  # noqa: S108  # a mount point, no file is made there
@@ -47,7 +47,7 @@ def enter(plan: dict[str, Any]) -> None:
         with _mapper(identity):
             libc.do(libc.unshare(libc.CLONE_NEWUSER | libc.CLONE_NEWNS))
     # Private, not slave: a host mount made later must not appear inside either.
-    libc.do(libc.mount("none", "/", "", libc.MS_REC | libc.MS_PRIVATE))
+    libc.do(mounting.mount("none", "/", "", mounting.MS_REC | mounting.MS_PRIVATE))
     sources = [_copy(mount, identity, privileged) for mount in plan["mounts"]]
     # Some containers have no /dev/tty; what needs one there does without it anyway.
     sources += [_copy_device(name) for name in _DEVICES if Path("/dev", name).exists()]
@@ -71,16 +71,15 @@ def pivot() -> None:
     (mount_too_revealing, Linux 4.2), so each cell needs this one under its own.
     """
     stage = _stage()
-    libc.do(
-        libc.mount("proc", f"{stage}/proc", "proc", libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC)
-    )
+    flags = mounting.MS_NOSUID | mounting.MS_NODEV
+    libc.do(mounting.mount("proc", f"{stage}/proc", "proc", flags | mounting.MS_NOEXEC))
     os.chdir(stage)
     # Both paths the same: the old root is stacked on the new one and comes off at once.
-    libc.do(libc.pivot_root(".", "."))
-    libc.do(libc.umount(".", libc.MNT_DETACH))
+    libc.do(mounting.pivot_root(".", "."))
+    libc.do(mounting.umount(".", mounting.MNT_DETACH))
     os.chdir("/")
-    flags = libc.MS_REMOUNT | libc.MS_BIND | libc.MS_RDONLY | libc.MS_NOSUID | libc.MS_NODEV
-    libc.do(libc.mount("none", "/", "", flags))
+    flags |= mounting.MS_REMOUNT | mounting.MS_BIND | mounting.MS_RDONLY
+    libc.do(mounting.mount("none", "/", "", flags))
 
 
 def change_user(identity: dict[str, int]) -> None:
@@ -104,14 +103,14 @@ def _copy(mount: dict[str, Any], identity: dict[str, int], privileged: bool) -> 
     source = mount["source"]
     # The plan's paths are resolved. One that leads through a link by now was changed since,
     # and what it leads to is not what was to be lent.
-    place = libc.do(libc.open_path(source))
+    place = libc.do(mounting.open_path(source))
     owner = os.fstat(place)
-    tree = libc.do(libc.open_tree(place, source))
+    tree = libc.do(mounting.open_tree(place, source))
     os.close(place)
-    attributes = libc.MOUNT_ATTR_NOSUID | libc.MOUNT_ATTR_NODEV
+    attributes = mounting.MOUNT_ATTR_NOSUID | mounting.MOUNT_ATTR_NODEV
     if not mount["writable"]:
-        attributes |= libc.MOUNT_ATTR_RDONLY
-    libc.do(libc.mount_setattr(tree, attributes))
+        attributes |= mounting.MOUNT_ATTR_RDONLY
+    libc.do(mounting.mount_setattr(tree, attributes))
     if privileged and mount["owned"]:
         try:
             _map_owner(tree, owner.st_uid, owner.st_gid, identity)
@@ -128,10 +127,10 @@ def _copy(mount: dict[str, Any], identity: dict[str, int], privileged: bool) -> 
 
 
 def _copy_device(name: str) -> Source:
-    place = libc.do(libc.open_path(f"/dev/{name}"))
-    tree = libc.do(libc.open_tree(place, f"/dev/{name}"))
+    place = libc.do(mounting.open_path(f"/dev/{name}"))
+    tree = libc.do(mounting.open_tree(place, f"/dev/{name}"))
     os.close(place)
-    libc.do(libc.mount_setattr(tree, libc.MOUNT_ATTR_NOSUID))
+    libc.do(mounting.mount_setattr(tree, mounting.MOUNT_ATTR_NOSUID))
     return Source(tree, f"/dev/{name}", False)
 
 
@@ -150,7 +149,7 @@ def _map_owner(tree: int, uid: int, gid: int, identity: dict[str, int]) -> None:
         os.close(release)
         os.waitpid(pid, 0)
     try:
-        libc.do(libc.mount_setattr(tree, libc.MOUNT_ATTR_IDMAP, userns))
+        libc.do(mounting.mount_setattr(tree, mounting.MOUNT_ATTR_IDMAP, userns))
     finally:
         os.close(userns)
 
@@ -213,8 +212,8 @@ def _write_maps(pid: int, identity: dict[str, int]) -> int:
 
 
 def _build(stage: str, plan: dict[str, Any], sources: list[Source]) -> None:
-    flags = libc.MS_NOSUID | libc.MS_NODEV
-    libc.do(libc.mount("tmpfs", stage, "tmpfs", flags, "mode=0755,size=4m,nr_inodes=4096"))
+    flags = mounting.MS_NOSUID | mounting.MS_NODEV
+    libc.do(mounting.mount("tmpfs", stage, "tmpfs", flags, "mode=0755,size=4m,nr_inodes=4096"))
     for directory in ("/proc", "/tmp", "/dev/shm", "/dev/pts", "/run"):  # noqa: S108
         _make_directory(stage + directory)
     for path, text in plan["files"].items():
@@ -226,7 +225,7 @@ def _build(stage: str, plan: dict[str, Any], sources: list[Source]) -> None:
             _make_directory(place)
         elif not Path(place).exists():
             _make_file(place, "")
-        libc.do(libc.move_mount(source.tree, place))
+        libc.do(mounting.move_mount(source.tree, place))
         os.close(source.tree)
     for path in plan["hidden"]:
         _cover(stage, path)
@@ -238,10 +237,10 @@ def _build(stage: str, plan: dict[str, Any], sources: list[Source]) -> None:
 def _cover(stage: str, path: str) -> None:
     """Put an empty read-only file over one that comes with what is lent."""
     _make_file(stage + _EMPTY, "")
-    empty = libc.do(libc.open_path(stage + _EMPTY))
-    tree = libc.do(libc.open_tree(empty))
-    libc.do(libc.mount_setattr(tree, libc.MOUNT_ATTR_RDONLY))
-    libc.do(libc.move_mount(tree, stage + path))
+    empty = libc.do(mounting.open_path(stage + _EMPTY))
+    tree = libc.do(mounting.open_tree(empty))
+    libc.do(mounting.mount_setattr(tree, mounting.MOUNT_ATTR_RDONLY))
+    libc.do(mounting.move_mount(tree, stage + path))
     os.close(tree)
     os.close(empty)
 

@@ -11,7 +11,7 @@ from typing import Any
 import landlockpy
 import pytest
 
-from sandbox_workers import libc
+from sandbox_workers import confine
 from toolcell.cells import landlock
 from toolcell.cells.landlock import second_wall
 from toolcell.model import Ruleset
@@ -138,7 +138,7 @@ def test_a_writable_place_has_every_other_right_of_the_abi(abi: int) -> None:
 _ACT = """
 import json, os, socket, sys
 import landlockpy
-from sandbox_workers import libc
+from sandbox_workers import confine, libc
 request = json.load(sys.stdin)
 rules, how, base = request["rules"], request["how"], request["base"]
 os.chdir(base)
@@ -168,11 +168,11 @@ def actions():
     yield "abstract socket", lambda: socket.socket(socket.AF_UNIX).connect("\\0" + request["name"])
     yield "signal", lambda: os.kill(os.getppid(), 0)
 def ours():
-    fd = libc.do(libc.landlock_ruleset(rules["files"], rules["tcp"], rules["scopes"]))
+    fd = libc.do(confine.landlock_ruleset(rules["files"], rules["tcp"], rules["scopes"]))
     for path, rights in rules["rules"]:
         place = os.open(path, os.O_PATH)
-        libc.do(libc.landlock_rule(fd, place, rights, path))
-    libc.do(libc.landlock_restrict(fd))
+        libc.do(confine.landlock_rule(fd, place, rights, path))
+    libc.do(confine.landlock_restrict(fd))
 def theirs():
     strict = landlockpy.Ruleset(
         handled_fs=landlockpy.AccessFS(rules["files"]),
@@ -226,8 +226,8 @@ def _act(base: Path, how: str, abi: int, name: str) -> dict[str, int]:
 @pytest.mark.isolation
 @abis
 def test_the_kernel_enforces_the_ruleset_as_it_does_the_oracles(abi: int, tmp_path: Path) -> None:
-    if abi > libc.landlock_abi():
-        pytest.skip(f"this kernel has Landlock ABI {libc.landlock_abi()}")
+    if abi > confine.landlock_abi():
+        pytest.skip(f"this kernel has Landlock ABI {confine.landlock_abi()}")
     name = f"landlock-{os.getpid()}-{abi}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{name}")

@@ -630,14 +630,14 @@ def test_a_published_table_has_the_same_numbers(architecture: str) -> None:
 # harmless where a call is made after all.
 _ASK = """
 import ctypes, json, sys
-from sandbox_workers import libc
+from sandbox_workers import confine, libc
 request = json.load(sys.stdin)
 call = ctypes.CDLL(None, use_errno=True).syscall
 call.restype = ctypes.c_long
 args = [ctypes.c_long(-1)] * 6
 if request["filter"]:
     libc.do(libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))
-    libc.do(libc.install_filter(bytes.fromhex(request["filter"])))
+    libc.do(confine.install_filter(bytes.fromhex(request["filter"])))
 answers = []
 for number in request["numbers"]:
     ctypes.set_errno(0)
@@ -688,11 +688,11 @@ def test_the_kernel_gives_the_answers_of_the_interpreter() -> None:
 def test_the_kernel_takes_the_program_of_either_architecture(architecture: str) -> None:
     # Its verifier does not look at the architecture; the next call does.
     code = (
-        "import os, sys\nfrom sandbox_workers import libc\n"
+        "import os, sys\nfrom sandbox_workers import confine, libc\n"
         "libc.do(libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))\n"
         "print('asks', flush=True)\n"
         f"program = bytes.fromhex('{seccomp.compile_filter(architecture, SILENT).hex()}')\n"
-        "libc.do(libc.install_filter(program))\n"
+        "libc.do(confine.install_filter(program))\n"
         "os.write(1, b'lives')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20)

@@ -21,7 +21,7 @@ rungs = pytest.mark.parametrize("rung", ["full", "landlock"])
 # as LXD's does.
 _CONTAINED = """
 import asyncio, json, os, platform, sys
-from sandbox_workers import libc
+from sandbox_workers import confine, libc
 from toolcell import CellSettings, ToolCall, ToolController, ToolPolicy, ToolRegistry
 from toolcell.cells import seccomp
 
@@ -33,16 +33,16 @@ async def main(workspace, cell, command):
 
 contained, listener, *arguments = json.loads(sys.argv[1])
 if contained:
-    libc.do(libc.clear_capabilities(), libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))
+    libc.do(confine.clear_capabilities(), libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))
     ours = seccomp.guards
     seccomp.guards = lambda bits: {k: v for k, v in ours(bits).items() if k != "seccomp"}
     variant = seccomp.Variant(told=False)
-    libc.do(libc.install_filter(seccomp.compile_filter(platform.machine(), variant)))
+    libc.do(confine.install_filter(seccomp.compile_filter(platform.machine(), variant)))
     seccomp.guards = ours
     seccomp.compile_filter.cache_clear()
 if listener:
     libc.do(libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1))
-    libc.do(libc.install_told_filter(bytes.fromhex(listener)))
+    libc.do(confine.install_told_filter(bytes.fromhex(listener)))
 asyncio.run(main(*arguments))
 """
 _ALLOW_ALL = struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)

@@ -69,7 +69,7 @@ def test_processes_are_enforced_where_the_kernel_counts_them(monkeypatch, releas
 def test_without_namespaces_a_tree_is_kept_only_where_landlock_keeps_its_signals(
     monkeypatch, abi, tree
 ):
-    monkeypatch.setattr(module.libc, "landlock_abi", lambda: abi)
+    monkeypatch.setattr(module.confine, "landlock_abi", lambda: abi)
     enforced = capabilities().enforced["landlock"]
     assert (Guarantee.PROCESS_TREE in enforced) is tree
     assert (Guarantee.FILESYSTEM in enforced) is (abi >= 3)
@@ -79,7 +79,7 @@ def test_without_namespaces_a_tree_is_kept_only_where_landlock_keeps_its_signals
 
 @pytest.mark.usefixtures("fresh")
 def test_a_kernel_without_landlock_has_no_cells_without_namespaces(monkeypatch):
-    monkeypatch.setattr(module.libc, "landlock_abi", lambda: 0)
+    monkeypatch.setattr(module.confine, "landlock_abi", lambda: 0)
     here = capabilities()
     assert "landlock" not in here.enforced
     assert "lsm=" in here.missing["landlock"].remedy

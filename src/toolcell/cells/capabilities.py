@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sandbox_workers import libc
+from sandbox_workers import confine
 from toolcell.cells import landlock
 from toolcell.cells.cgroup import Groups, find_groups
 from toolcell.errors import CellRefused, WallsNotBuilt
@@ -93,7 +93,7 @@ def capabilities() -> Capabilities:
             f"this kernel is Linux {kernel[0]}.{kernel[1]}, and a cell's mounts need 5.12",
             "upgrade the kernel",
         )
-    abi = libc.landlock_abi()
+    abi = confine.landlock_abi()
     groups = find_groups()
     limits = _limits(groups)
     enforced: dict[Rung, dict[Guarantee, str]] = {"full": _full(kernel, abi) | limits}
