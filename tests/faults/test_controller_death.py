@@ -207,11 +207,14 @@ async def test_a_storm_of_forks_does_not_outlive_its_controller(
 
 
 async def test_what_a_killed_controller_has_left_is_swept_by_the_next(
-    nursery: _Nursery, scratch: Path, tmp_path: Path, chance: random.Random, until: Any
+    nursery: _Nursery, rung: str, scratch: Path, tmp_path: Path, chance: random.Random, until: Any
 ) -> None:
-    """Memory groups and directories may be left, until the next controller starts."""
+    """Memory groups and directories may be left, until the next controller starts.
+
+    The last one is killed with its keeper, which would have cleared its directory.
+    """
     pids = set()
-    for number in range(40):
+    for number in range(8):
         mark = Mark()
         place = tmp_path / f"workspace{number}"
         place.mkdir()
@@ -219,14 +222,19 @@ async def test_what_a_killed_controller_has_left_is_swept_by_the_next(
         await until(mark.pids, "it starts")
         await asyncio.sleep(chance.uniform(0, 0.25))
         pids.add((await _killed(pid, mark, place, until)).pid)
-        if number > 8 and list(scratch.iterdir()):
-            break
+    mark = Mark()
+    place = tmp_path / "together"
+    place.mkdir()
+    pids.add(nursery.start(mark, place, *_WORK))
+    await until(lambda: _daemons(place) > 0, "cells are made")
+    mark.kill()
     left = [*_groups(pids), *scratch.iterdir()]
     place = tmp_path / "next"
     place.mkdir()
     pid = nursery.start(mark, place, "touch ran", once=True)
     await until(lambda: not psutil.pid_exists(pid), "the next controller has ended", seconds=20)
     assert (place / "ran").exists(), "the control: it ran a call"
-    assert left, "the control: there was something to sweep"
+    if rung == "landlock" or capabilities().groups:
+        assert left, "the control: there was something to sweep"
     assert _groups(pids | {pid}) == []
     assert [path.name for path in scratch.iterdir()] == []
