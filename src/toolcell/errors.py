@@ -36,6 +36,10 @@ class WorkspaceError(ToolcellError, ValueError):
     """The workspace cannot be lent to a cell; the message says why."""
 
 
+class StoreError(ToolcellError, OSError):
+    """A file of toolcell's state cannot be used; the message says which, why and what to do."""
+
+
 class ImportPathWarning(UserWarning):
     """Tools may write in a directory that this program imports from."""
 

@@ -16,7 +16,8 @@ WORKERS = Path(sandbox_workers.__file__).parent
 
 ROOMS = {
     1: ["errors", "declare", "model"],
-    2: [
+    2: ["database"],
+    3: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
         *[
             "inline",
@@ -29,7 +30,7 @@ ROOMS = {
         *["cells.landlock", "cells.capabilities", "cells.capture", "cells.conversation"],
         *["cells.account", "cells.tree", "cells.cell", "cells.process"],
     ],
-    3: [
+    4: [
         "cells.lending",
         "cells.workspace",
         "cells.plan",
@@ -38,8 +39,8 @@ ROOMS = {
         "cells.pool",
         "grants",
     ],
-    4: ["runtime", "controller"],
-    5: ["blocking", "doctor", "cli", "__main__"],
+    5: ["runtime", "controller"],
+    6: ["tracing", "blocking", "doctor", "cli", "__main__"],
 }
 FLOOR = {f"toolcell.{room}": floor for floor, rooms in ROOMS.items() for room in rooms}
 # Parts of one machine, each may use those named before it.
