@@ -21,7 +21,12 @@ _MINE = 0o600
 
 
 def state_directory() -> Path:
-    """Return where toolcell keeps what lasts: `toolcell` below the XDG state directory."""
+    """Return where toolcell keeps what lasts.
+
+    TOOLCELL_STATE_DIR names it; otherwise it is `toolcell` below the XDG state directory.
+    """
+    if told := os.environ.get("TOOLCELL_STATE_DIR"):
+        return Path(told).absolute()
     given = os.environ.get("XDG_STATE_HOME", "")
     # A relative one is to be ignored (XDG base directory specification).
     base = Path(given) if given.startswith("/") else Path("~/.local/state").expanduser()

@@ -16,7 +16,15 @@ from toolcell.model.cells import (
     Rung,
     Usage,
 )
-from toolcell.model.decisions import Action, ApprovalRequest, ApprovalResponse, PolicyDecision
+from toolcell.model.decisions import (
+    Action,
+    Approval,
+    ApprovalRequest,
+    ApprovalResponse,
+    ApprovalState,
+    PolicyDecision,
+    RunGrant,
+)
 from toolcell.model.results import (
     STATUS_OF,
     Category,
@@ -38,8 +46,10 @@ from toolcell.model.tools import (
 __all__ = [
     "STATUS_OF",
     "Action",
+    "Approval",
     "ApprovalRequest",
     "ApprovalResponse",
+    "ApprovalState",
     "Captured",
     "Category",
     "CellSettings",
@@ -57,6 +67,7 @@ __all__ = [
     "Report",
     "ResultMetadata",
     "Ruleset",
+    "RunGrant",
     "Rung",
     "Status",
     "ToolAnnotations",

@@ -1,55 +1,14 @@
-"""Events: one at each border of a call's path, refusals included.
-
-The controller is the only writer. Arguments and output are not in them, only the
-digest of the prepared call: redaction comes with the durable log.
-"""
+"""Events: their record, and where they are kept."""
 
 import errno
 import os
 import stat
 import threading
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol
 
-from pydantic import AwareDatetime, Field
+from toolcell.events.record import Event, EventKind, EventSink, no_events
 
-from toolcell.model.base import SCHEMA_VERSION, Frozen
-
-
-class EventKind(StrEnum):
-    """The borders that a call crosses."""
-
-    RECEIVED = "received"
-    PREPARED = "prepared"
-    DECIDED = "decided"
-    ASKED = "asked"
-    ANSWERED = "answered"
-    GRANTED = "granted"
-    FINISHED = "finished"
-
-
-class Event(Frozen):
-    """One border crossed by one call; every call has exactly one FINISHED."""
-
-    v: Literal[1] = SCHEMA_VERSION
-    at: AwareDatetime
-    kind: EventKind
-    call_id: str
-    tool_name: str
-    data: dict[str, Any] = Field(default_factory=dict)
-
-
-class EventSink(Protocol):
-    """Where events go. An OSError that it raises before a call runs keeps it from running."""
-
-    def __call__(self, event: Event) -> None:
-        """Keep one event."""
-        ...
-
-
-def no_events(event: Event) -> None:
-    """Keep nothing."""
+__all__ = ["Event", "EventKind", "EventSink", "JsonlSink", "no_events"]
 
 
 class JsonlSink:
