@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,20 @@ def isolation_refusal(tmp_path_factory: pytest.TempPathFactory) -> str:
         return "" if result.success else result.for_llm()
 
     return asyncio.run(attempt())
+
+
+@pytest.fixture(scope="session")
+def _states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    base = tmp_path_factory.mktemp("states")
+    return (base / str(number) for number in itertools.count())
+
+
+@pytest.fixture(autouse=True)
+def _a_state_of_its_own(_states: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees, or leaves, what toolcell keeps for the person who runs the tests."""
+    place = next(_states)  # made by whoever uses it
+    monkeypatch.setenv("TOOLCELL_STATE_DIR", str(place))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "config"))
 
 
 @pytest.fixture(autouse=True)

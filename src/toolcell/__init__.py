@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     # Spelled out for type checkers; a test holds this list and the table below together.
     from toolcell.approvals import ApprovalStore as ApprovalStore
     from toolcell.approvals import PendingApprovals as PendingApprovals
+    from toolcell.approvals import Spending as Spending
+    from toolcell.approvals import SqliteApprovals as SqliteApprovals
     from toolcell.blocking import BlockingController as BlockingController
     from toolcell.controller import ToolController as ToolController
     from toolcell.declare import ToolError as ToolError
@@ -21,20 +23,24 @@ if TYPE_CHECKING:
     from toolcell.errors import GrantError as GrantError
     from toolcell.errors import PolicyError as PolicyError
     from toolcell.errors import RegistrationError as RegistrationError
+    from toolcell.errors import StoreError as StoreError
     from toolcell.errors import ToolcellError as ToolcellError
     from toolcell.errors import UnknownApprovalError as UnknownApprovalError
     from toolcell.errors import WorkspaceError as WorkspaceError
     from toolcell.events import Event as Event
     from toolcell.events import EventKind as EventKind
-    from toolcell.events import JsonlSink as JsonlSink
+    from toolcell.events import EventLog as EventLog
+    from toolcell.events import EventReader as EventReader
     from toolcell.grants import Grant as Grant
     from toolcell.grants import RunOptions as RunOptions
     from toolcell.messages import ToolMessage as ToolMessage
     from toolcell.messages import calls_in as calls_in
     from toolcell.messages import inject as inject
     from toolcell.model import Action as Action
+    from toolcell.model import Approval as Approval
     from toolcell.model import ApprovalRequest as ApprovalRequest
     from toolcell.model import ApprovalResponse as ApprovalResponse
+    from toolcell.model import ApprovalState as ApprovalState
     from toolcell.model import Category as Category
     from toolcell.model import CellSettings as CellSettings
     from toolcell.model import Enforcement as Enforcement
@@ -43,21 +49,26 @@ if TYPE_CHECKING:
     from toolcell.model import Limits as Limits
     from toolcell.model import PolicyDecision as PolicyDecision
     from toolcell.model import PreparedToolCall as PreparedToolCall
+    from toolcell.model import RunGrant as RunGrant
     from toolcell.model import Status as Status
     from toolcell.model import ToolCall as ToolCall
     from toolcell.model import ToolDefinition as ToolDefinition
     from toolcell.model import ToolResult as ToolResult
     from toolcell.model import ToolSpec as ToolSpec
     from toolcell.model import Truncation as Truncation
+    from toolcell.policy import Condition as Condition
+    from toolcell.policy import Decider as Decider
+    from toolcell.policy import Rule as Rule
     from toolcell.policy import ToolPolicy as ToolPolicy
     from toolcell.policy import load_policy as load_policy
     from toolcell.registry import ToolRegistry as ToolRegistry
     from toolcell.runtime import ToolRuntime as ToolRuntime
+    from toolcell.tracing import Tracing as Tracing
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "approvals": ("ApprovalStore", "PendingApprovals"),
+    "approvals": ("ApprovalStore", "PendingApprovals", "Spending", "SqliteApprovals"),
     "blocking": ("BlockingController",),
     "controller": ("ToolController",),
     "declare": ("ToolError", "tool"),
@@ -66,17 +77,20 @@ _HOMES = {
         "GrantError",
         "PolicyError",
         "RegistrationError",
+        "StoreError",
         "ToolcellError",
         "UnknownApprovalError",
         "WorkspaceError",
     ),
     "grants": ("Grant", "RunOptions"),
-    "events": ("Event", "EventKind", "JsonlSink"),
+    "events": ("Event", "EventKind", "EventLog", "EventReader"),
     "messages": ("ToolMessage", "calls_in", "inject"),
     "model": (
         "Action",
+        "Approval",
         "ApprovalRequest",
         "ApprovalResponse",
+        "ApprovalState",
         "Category",
         "CellSettings",
         "Enforcement",
@@ -85,6 +99,7 @@ _HOMES = {
         "Limits",
         "PolicyDecision",
         "PreparedToolCall",
+        "RunGrant",
         "Status",
         "ToolCall",
         "ToolDefinition",
@@ -92,9 +107,10 @@ _HOMES = {
         "ToolSpec",
         "Truncation",
     ),
-    "policy": ("ToolPolicy", "load_policy"),
+    "policy": ("Condition", "Decider", "Rule", "ToolPolicy", "load_policy"),
     "registry": ("ToolRegistry",),
     "runtime": ("ToolRuntime",),
+    "tracing": ("Tracing",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from toolcell.errors import StoreError
 
 _WAIT_SECONDS = 5.0
 _MINE = 0o600
+_FAULTS = (sqlite3.Error, UnicodeDecodeError)  # the latter where the schema itself is garbled
 
 
 def state_directory() -> Path:
@@ -67,7 +69,7 @@ class Database:
         with self._lock:
             try:
                 yield self._opened()
-            except sqlite3.Error as error:
+            except _FAULTS as error:
                 raise self._explained(error) from error
 
     @contextmanager
@@ -88,7 +90,7 @@ class Database:
                     if connection.in_transaction:  # SQLite ends it itself where the disk is full
                         connection.execute("ROLLBACK")
                     raise
-            except sqlite3.Error as error:
+            except _FAULTS as error:
                 raise self._explained(error) from error
 
     def close(self) -> None:
@@ -116,13 +118,26 @@ class Database:
             self.path, timeout=self._wait, isolation_level=None, check_same_thread=False
         )
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
+            self._log_ahead(connection)
             connection.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
             self._prepare(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _log_ahead(self, connection: sqlite3.Connection) -> None:
+        # Where another process does the same to a new file, SQLite does not wait by itself: two
+        # that wait for each other would wait for ever.
+        end = time.monotonic() + self._wait
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(0.002)
 
     def _make_file(self, path: Path) -> None:
         # A file that is there is not opened here: to close a descriptor of it would drop the
@@ -160,8 +175,10 @@ class Database:
             )
         return bool(version)
 
-    def _explained(self, error: sqlite3.Error) -> StoreError:
+    def _explained(self, error: Exception) -> StoreError:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if isinstance(error, UnicodeDecodeError):
+            code = sqlite3.SQLITE_CORRUPT
         words = _WORDS.get(code, "cannot be used: {error}; move it away to begin a new one")
         return StoreError(f"{self.path} {words.format(error=error, wait=self._wait)}")
 

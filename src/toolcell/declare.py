@@ -24,6 +24,8 @@ class Declaration:
     idempotent: bool = False
     read_only: bool | None = None
     destructive: bool | None = None
+    shell_line: str | None = None
+    paths: tuple[str, ...] = ()
 
 
 class ToolError(Exception):
@@ -49,6 +51,8 @@ def tool(
     idempotent: bool = False,
     read_only: bool | None = None,
     destructive: bool | None = None,
+    shell_line: str | None = None,
+    paths: tuple[str, ...] = (),
 ) -> Callable[[F], F]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Declare a typed function a tool; it stays the plain function that it was.
@@ -56,6 +60,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     The name and the description default to the function's own name and docstring.
     `timeout` is in seconds. `isolation="inline"` runs it in the controller's process,
     for trusted host code only. `retries` needs `idempotent=True` to take effect.
+    `shell_line` names the parameter that is a line for a shell, and `paths` those that are paths in
+    the workspace (parameters annotated as Path are known to be): a policy can look into them.
     """
     declaration = Declaration(**options)
 

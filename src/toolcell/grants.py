@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from toolcell.cells.supervisor import Tap
 from toolcell.errors import GrantError
+from toolcell.events import EventKind
 from toolcell.model import CellSettings, Limits, PreparedToolCall
 from toolcell.normalizer import Origin
 
@@ -38,6 +40,25 @@ class RunOptions:
 
     stdin: bytes | str | None = None
     tap: Tap | None = None
+
+    def input(self) -> bytes | None:
+        """Return the standard input as bytes."""
+        return self.stdin.encode() if isinstance(self.stdin, str) else self.stdin
+
+
+class Observer(Protocol):
+    """Who is told of the start and the end of each attempt at a call, as events are.
+
+    What it raises at the start keeps the call from running.
+    """
+
+    def __call__(self, kind: EventKind, /, **data: Any) -> None:
+        """Take note."""
+        ...
+
+
+def unobserved(kind: EventKind, /, **data: Any) -> None:
+    """Take no note."""
 
 
 @dataclass(slots=True, eq=False)

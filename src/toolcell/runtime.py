@@ -6,7 +6,9 @@ exactly this prepared call, and once.
 
 import asyncio
 import os
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +25,8 @@ from toolcell.errors import (
     ToolcellError,
     WorkspaceError,
 )
-from toolcell.grants import Cancellation, Grant, RunOptions
+from toolcell.events import EventKind
+from toolcell.grants import Cancellation, Grant, Observer, RunOptions, unobserved
 from toolcell.inline import run_inline
 from toolcell.model import (
     Category,
@@ -40,6 +43,7 @@ from toolcell.model import (
     canonical_json,
 )
 from toolcell.normalizer import Origin, from_inline, from_report, refused
+from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
 
 _RETRY_PAUSE = 0.05
@@ -59,13 +63,15 @@ class ToolRuntime:
         max_running: int | None = None,
         max_waiting: int = 10_000,
         output_budget: int = _SHOWN,
+        redactor: Redactor | None = None,
     ) -> None:
         """Make a runtime.
 
         `protected` files stay read-only inside the workspace. At most `max_running`
         calls run at once (four for each processor if not given), further ones wait, and
         past `max_waiting` they are rejected as overloaded. `output_budget` is how many
-        bytes of a stream a result shows. Raises RegistrationError where a tool's own input
+        bytes of a stream a result shows. `redactor` takes secrets out of every result; what a
+        tap is given stays as the tool wrote it. Raises RegistrationError where a tool's own input
         schema cannot be used.
         """
         if os.environ.get("TOOLCELL_CELL"):
@@ -76,6 +82,8 @@ class ToolRuntime:
         for definition in registry:
             check_schema(definition)
         self.registry = registry
+        self.redactor = redactor or no_redaction
+        """Takes secrets out of results; a new one may be set at any time, for later calls."""
         # Now, because the current directory may be another by the time of a call.
         self._workspace = Path(workspace).absolute() if workspace is not None else None
         self._protected = {str(Path(path).absolute()) for path in protected}
@@ -98,9 +106,11 @@ class ToolRuntime:
         if settings.workspace != "none" and any(t.isolation == "cell" for t in self.registry):
             resolve_workspace(self._workspace)
 
-    def prepare(self, call: ToolCall) -> PreparedToolCall | ToolResult:
+    def prepare(
+        self, call: ToolCall, origin: Origin | None = None
+    ) -> PreparedToolCall | ToolResult:
         """Resolve the tool and validate the arguments; a result says why that failed."""
-        origin = Origin(call)
+        origin = origin or Origin(call, redactor=self.redactor)
         definition = self.registry.resolve(call.name)
         if definition is None:
             return refused(origin, _unknown_tool(call.name, self.registry.list()))
@@ -118,13 +128,16 @@ class ToolRuntime:
         grant: Grant,
         options: RunOptions | None = None,
         cancellation: Cancellation | None = None,
+        observe: Observer = unobserved,
     ) -> ToolResult:
-        """Run a prepared call.
+        """Run a prepared call; `observe` is told of the start and the end of each attempt.
 
         Raises GrantError without a fresh grant for exactly this call, ToolcellError after
         `close`, and what a tap of the options raised.
         """
         grant.spend(prepared)
+        if grant.origin.redactor is no_redaction:
+            grant.origin = replace(grant.origin, redactor=self.redactor)
         if self._closed:
             raise ToolcellError("the runtime is closed; make a new one")
         if len(self._running) >= self._most:
@@ -136,7 +149,9 @@ class ToolRuntime:
             if not await self._slot(cancellation):
                 return refused(grant.origin, _cancelled())
             try:
-                return await self._run(prepared, grant, options or RunOptions(), cancellation)
+                return await self._run(
+                    prepared, grant, options or RunOptions(), cancellation, observe
+                )
             finally:
                 self._slots.release()
         finally:
@@ -178,13 +193,17 @@ class ToolRuntime:
         grant: Grant,
         options: RunOptions,
         cancellation: Cancellation,
+        observe: Observer,
     ) -> ToolResult:
         definition = prepared.definition
         wall = min(grant.limits.wall, definition.timeout or grant.limits.wall)
         if definition.isolation == "inline":
             give_up = asyncio.Event()
+            observe(EventKind.STARTED, attempt=1, rung="inline", attested=False)
+            began = time.monotonic()
             with cancellation.ends(give_up.set):
                 value, error = await run_inline(prepared, wall, give_up)
+            observe(EventKind.ENDED, attempt=1, seconds=round(time.monotonic() - began, 6))
             enforcement = Enforcement(rung="inline", required=grant.settings.require)
             return from_inline(grant.origin, value, error, enforcement, self._budget)
         loop = asyncio.get_running_loop()
@@ -194,7 +213,9 @@ class ToolRuntime:
         while True:
             attempt += 1
             left = max(until - loop.time(), 0.001)
-            report, enforcement = await self._in_cell(prepared, grant, options, cancellation, left)
+            report, enforcement = await self._in_cell(
+                _Attempt(prepared, grant, options, cancellation, left, attempt, observe)
+            )
             result = from_report(
                 grant.origin,
                 report,
@@ -211,33 +232,35 @@ class ToolRuntime:
                 return result
             await asyncio.sleep(pause)
 
-    async def _in_cell(
-        self,
-        prepared: PreparedToolCall,
-        grant: Grant,
-        options: RunOptions,
-        cancellation: Cancellation,
-        wall: float,
-    ) -> tuple[Report, Enforcement]:
-        required = Enforcement(required=grant.settings.require)
+    async def _in_cell(self, attempt: "_Attempt") -> tuple[Report, Enforcement]:
+        settings, limits = attempt.grant.settings, attempt.grant.limits
+        required = Enforcement(required=settings.require)
         try:
-            cell, plan = await self._pool(grant.settings, grant.limits).take()
+            cell, plan = await self._pool(settings, limits).take()
         except CellRefused as error:
             return Report(setup=error.cause, remedy=error.remedy), required
         except WorkspaceError as error:
             return Report(setup=str(error)), required
-        if cancellation.requested:  # while its cell was made
+        if attempt.cancellation.requested:  # while its cell was made
             cell.close()
             return Report(killed="cancel"), required
-        supervisor = Supervisor(cell, grant.limits, options.tap)
-        stdin = options.stdin.encode() if isinstance(options.stdin, str) else options.stdin
+        # A pool hands out no cell of a launcher whose walls were not tried.
+        enforcement = plan.enforcement.model_copy(update={"attested": plan.rung != "none"})
         try:
-            with cancellation.ends(supervisor.cancel):
-                report = await supervisor.run(prepared, stdin, wall)
+            attempt.tell_start(enforcement)
+        except BaseException:
+            cell.close()
+            raise
+        supervisor = Supervisor(cell, limits, attempt.options.tap)
+        try:
+            with attempt.cancellation.ends(supervisor.cancel):
+                report = await supervisor.run(
+                    attempt.prepared, attempt.options.input(), attempt.wall
+                )
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
-        # A pool hands out no cell of a launcher whose walls were not tried.
-        return report, plan.enforcement.model_copy(update={"attested": plan.rung != "none"})
+        attempt.tell_end(report)
+        return report, enforcement
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
         made_of = [
@@ -262,6 +285,40 @@ class ToolRuntime:
             sorted(code),
             self._protected,
             rung=rung,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One try at a call: what runs, for how many seconds at most, and who is told of it."""
+
+    prepared: PreparedToolCall
+    grant: Grant
+    options: RunOptions
+    cancellation: Cancellation
+    wall: float
+    number: int
+    observe: Observer
+
+    def tell_start(self, enforcement: Enforcement) -> None:
+        self.observe(
+            EventKind.STARTED,
+            attempt=self.number,
+            rung=enforcement.rung,
+            attested=enforcement.attested,
+        )
+
+    def tell_end(self, report: Report) -> None:
+        self.observe(
+            EventKind.ENDED,
+            attempt=self.number,
+            seconds=round(report.seconds, 6),
+            exit=report.exit,
+            killed=report.killed,
+            stdout_bytes=report.stdout.total_bytes,
+            stderr_bytes=report.stderr.total_bytes,
+            cpu_seconds=report.usage and report.usage.cpu_seconds,
+            peak_memory=report.usage and report.usage.peak_memory,
         )
 
 

@@ -26,7 +26,7 @@ def test_a_good_policy_loads_and_decides(path):
     expected = [line.removeprefix("# decides: ").split() for line in opening if "# decides" in line]
     assert expected, "a good policy opens with what it decides"
     for tool, action in expected:
-        assert policy.decide(tool).action == action
+        assert policy.by_name(tool).action == action
 
 
 @pytest.mark.parametrize("path", BAD, ids=name)

@@ -181,7 +181,7 @@ def test_any_text_is_a_policy_or_a_policy_error(text):
     except PolicyError:
         return
     assert policy.version.startswith("sha256:")
-    assert policy.decide("anything").reason
+    assert policy.by_name("anything").reason
 
 
 BUDGETS = st.integers(16, 300)

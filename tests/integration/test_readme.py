@@ -56,6 +56,6 @@ def test_the_policy_example_is_a_policy() -> None:
     (example,) = blocks("toml")
     assert tomllib.loads(example)["version"] == 1
     policy = parse_policy(example, "README.md")
-    assert policy.decide("search_text").action == "allow"
-    assert policy.decide("write_file").reason == "it changes the project"
+    assert policy.by_name("search_text").action == "allow"
+    assert policy.by_name("write_file").reason == "it changes the project"
     assert policy.limits.memory == 512 * 1024**2

@@ -66,7 +66,10 @@ async def test_an_allowed_call_runs_and_its_id_comes_back_unchanged():
     bench = Bench(ALLOW)
     result = await bench.controller.handle(CALL)
     assert (result.success, result.output, result.call_id) == (True, "noted hi", CALL.call_id)
-    assert bench.borders == ["received", "prepared", "decided", "granted", "finished"]
+    assert bench.borders == [
+        *["received", "prepared", "decided", "granted"],
+        *["started", "ended", "finished"],
+    ]
     assert result.metadata.rule_id == "allow:note"
 
 
@@ -211,15 +214,25 @@ async def test_a_cancelled_handle_is_cancelled_whatever_the_event_log_does(full_
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert bench.borders[4:] == ([] if full_disk_at else ["finished"])
+    assert bench.borders[4:] == ["started"] + ([] if full_disk_at else ["finished"])
 
 
-async def test_arguments_and_output_are_not_in_the_events():
-    bench = Bench(ALLOW)
-    secret = ToolCall(call_id="1", name="note", arguments={"text": "hunter2"})
-    await bench.controller.handle(secret)
-    assert bench.ran == ["hunter2"]
-    assert not any("hunter2" in event.model_dump_json() for event in bench.events)
+async def test_output_is_not_in_the_events_and_a_secret_is_redacted_in_its_arguments(monkeypatch):
+    monkeypatch.setenv("PASSWORD", "hunter2hunter2")
+    said = ToolCall(call_id="1", name="note", arguments={"text": "hunter2hunter2"})
+
+    async def written(**redact):
+        bench = Bench(ToolPolicy(allow=["note"], redact=redact))
+        result = await bench.controller.handle(said)
+        assert bench.ran == ["hunter2hunter2"], "what runs is what was asked for"
+        return result, "".join(event.model_dump_json() for event in bench.events)
+
+    result, events = await written(env=["PASSWORD"])
+    assert "hunter2" not in events + result.model_dump_json()
+    assert "[redacted: PASSWORD]" in events
+    assert result.output == "noted [redacted: PASSWORD]"
+    result, events = await written()
+    assert events.count("hunter2hunter2") == 1, "the control: in the arguments, not the output"
 
 
 def test_a_policy_that_does_not_fit_the_tools_is_refused_at_once():

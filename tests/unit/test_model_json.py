@@ -8,8 +8,10 @@ from pydantic import BaseModel, ValidationError
 
 from toolcell import model
 from toolcell.model import (
+    Approval,
     ApprovalRequest,
     ApprovalResponse,
+    ApprovalState,
     Captured,
     Category,
     CellSettings,
@@ -23,6 +25,7 @@ from toolcell.model import (
     Report,
     ResultMetadata,
     Ruleset,
+    RunGrant,
     ToolAnnotations,
     ToolCall,
     Truncation,
@@ -75,6 +78,15 @@ def test_a_call_keeps_its_id_and_its_arguments_as_they_were_sent():
 
 
 IDENTITY = Identity(inside_uid=1, inside_gid=1, outer_uid=2, outer_gid=2)
+QUESTION = ApprovalRequest(
+    approval_id="a",
+    call=ToolCall(call_id="1", name="x"),
+    digest="d",
+    policy_version="v",
+    reason="r",
+    created_at=NOW,
+    expires_at=NOW + timedelta(hours=1),
+)
 EXAMPLES: list[BaseModel] = [
     ToolCall(call_id="1", name="x", arguments={"a": [1, None]}),
     define(greet).spec,
@@ -83,16 +95,19 @@ EXAMPLES: list[BaseModel] = [
     schema_tool({"type": "object"}),
     prepared(schema_tool({"type": "object"}), a=1),
     ASK,
-    ApprovalRequest(
-        approval_id="a",
-        call=ToolCall(call_id="1", name="x"),
-        digest="d",
+    QUESTION,
+    ApprovalResponse(approval_id="a", approved=True, by="Ada"),
+    Approval(request=QUESTION, state=ApprovalState.DENIED, by="Ada", note="no", answered_at=NOW),
+    RunGrant(
+        grant_id="g",
+        run="r",
+        tool_name="shell",
+        prefix=("git", "push"),
         policy_version="v",
-        reason="r",
+        by="Ada",
         created_at=NOW,
         expires_at=NOW + timedelta(hours=1),
     ),
-    ApprovalResponse(approval_id="a", approved=True, by="Ada"),
     ErrorInfo(category=Category.WALL, message="m"),
     ResultMetadata(stderr="e"),
     result(structured={"a": [1, 2.5, None]}, output="é😀"),

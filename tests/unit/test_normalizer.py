@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from toolcell.cells.capture import StreamCapture
 from toolcell.model import (
     STATUS_OF,
     Captured,
@@ -19,6 +20,7 @@ from toolcell.model import (
 from toolcell.normalizer import Origin, from_inline, from_report, refused, text
 from toolcell.normalizer.truncation import shorten, shorten_text
 from toolcell.normalizer.verdict import signal_name, signal_number
+from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import define
 
 from .samples import greet, prepared, schema_tool
@@ -232,3 +234,143 @@ def test_a_cut_of_the_capture_itself_inside_a_character_does_not_show():
     assert "\ufffd" not in shown
     assert shown.count("é") == 30
     assert truncation.omitted_bytes == 2000 - 60
+
+
+SECRET = "correct-horse-battery-staple"
+HIDING = Redactor({"KEY": SECRET})
+LINE = b"." * 30 + b"\n"
+
+
+def parts_shown(shown: str) -> list[str]:
+    """What of the secret can be read: parts of six characters or more."""
+    return [SECRET[at : at + 6] for at in range(len(SECRET) - 5) if SECRET[at : at + 6] in shown]
+
+
+def hidden(redactor=HIDING, budget=1000, **fields):
+    return from_report(
+        Origin(CALL, redactor=redactor),
+        Report.model_validate(fields),
+        BY_VALUE,
+        Limits(),
+        ENFORCED,
+        wall=30.0,
+        attempts=1,
+        budget=budget,
+    )
+
+
+def check_counts(data: bytes, shown: str, cut: Truncation) -> None:
+    """What is shown, with its secrets put back, is the stream without what is left out."""
+    head, _, rest = shown.replace("[redacted: KEY]", SECRET).partition("[... ")
+    tail = rest.partition(" left out ...]\n")[2]
+    head = head if data.startswith(head.encode()) else head.removesuffix("\n")
+    kept = head + tail
+    if len(kept) + cut.omitted_bytes != len(data):  # the marker's own line end, as it seems
+        kept = head.removesuffix("\n") + tail
+    assert data.startswith(head.encode())
+    assert data.endswith(tail.encode())
+    assert len(kept) + cut.omitted_bytes == cut.total_bytes == len(data)
+    assert kept.count("\n") + cut.omitted_lines == cut.total_lines == data.count(b"\n")
+
+
+@pytest.mark.parametrize("budget", [300, 310])
+def test_no_cut_of_what_is_shown_goes_through_a_secret(budget):
+    bare = 0
+    for place in range(1000):
+        data = b"x" * place + SECRET.encode() + b"x" * (1000 - place)
+        shown, cut = shorten(captured(data), budget, HIDING)
+        assert parts_shown(shown) == []
+        check_counts(data, shown, cut)
+        bare += bool(parts_shown(shorten(captured(data), budget)[0]))
+    assert bare > 200, "without a redactor, it shows"
+
+
+@pytest.mark.parametrize("budget", [300, 50_000, 90_000])
+@pytest.mark.parametrize("chunk", [7, 4096, 100_000])
+def test_no_cut_of_the_capture_goes_through_a_secret(budget, chunk):
+    bare = 0
+    for place in [*range(29_960, 30_010), *range(69_960, 70_010), 0, 50_000, 99_900]:
+        data = (LINE * 4000)[:100_000]
+        data = data[:place] + SECRET.encode() + data[place + len(SECRET) :]
+        capture = StreamCapture(30_000, 30_000)
+        for start in range(0, len(data), chunk):
+            capture.feed(data[start : start + chunk])
+        shown, cut = shorten(capture.result(), budget, HIDING)
+        assert parts_shown(shown) == []
+        check_counts(data, shown, cut)
+        bare += bool(parts_shown(shorten(capture.result(), budget)[0]))
+    assert bare, "without a redactor, it shows"
+
+
+def test_both_streams_and_the_returned_value_are_redacted():
+    value = {"key": SECRET, SECRET: [f"is {SECRET}"]}
+    fields = {
+        "exit": 0,
+        "reply": {"type": "reply", "value": value},
+        "stdout": captured(f"printed {SECRET}".encode()),
+        "stderr": captured(f"warned {SECRET}".encode()),
+    }
+    made = hidden(**fields)
+    assert made.structured == {"key": "[redacted: KEY]", "[redacted: KEY]": ["is [redacted: KEY]"]}
+    assert json.loads(made.output) == made.structured
+    assert made.metadata.stdout == "printed [redacted: KEY]"
+    assert made.metadata.stderr == "warned [redacted: KEY]"
+    assert SECRET not in made.model_dump_json() + made.for_llm()
+    assert hidden(no_redaction, **fields).model_dump_json().count(SECRET) > 4
+
+
+@pytest.mark.parametrize("kind", ["exception", "tool_error", "disk"])
+def test_an_errors_message_and_hint_are_redacted(kind):
+    reply = error(kind, f"no {SECRET}", f"E{SECRET}", f"use {SECRET}")
+    made = hidden(exit=0, reply=reply)
+    assert "no [redacted: KEY]" in made.error.message
+    assert made.error.hint == "use [redacted: KEY]"
+    assert SECRET not in made.model_dump_json()
+    assert SECRET in hidden(no_redaction, exit=0, reply=reply).model_dump_json()
+
+
+def test_a_message_that_was_cut_shows_no_part_of_a_secret():
+    message = ("x" * (4000 - 10) + SECRET)[:4000]
+    made = hidden(exit=0, reply=error("tool_error", message))
+    assert made.error.message == "x" * (4000 - 10) + "[redacted: cut off]"
+    shorter = hidden(exit=0, reply=error("tool_error", message[1:]))
+    assert shorter.error.message == message[1:], "which was not cut"
+
+
+@pytest.mark.parametrize(
+    ("how", "whole"),
+    [
+        ({"exit": 0}, True),
+        ({"exit": 1}, True),
+        ({"exit": -9}, False),
+        ({"exit": 137}, False),
+        ({"killed": "wall"}, False),
+    ],
+)
+def test_the_last_words_of_a_process_that_was_ended_show_no_part_of_a_secret(how, whole):
+    made = hidden(stdout=captured(b"key correct-hors"), stderr=captured(b"e\n"), **how)
+    assert made.output == ("key correct-hors" if whole else "key [redacted: cut off]")
+    assert made.metadata.stderr == "e\n"
+
+
+def test_inline_values_and_refusals_are_redacted():
+    origin = Origin(CALL, redactor=HIDING)
+    wrong = ErrorInfo(category=Category.EXCEPTION, message=f"no {SECRET}")
+    made = from_inline(origin, [SECRET], None, Enforcement(rung="inline"), 100)
+    assert (made.output, made.structured) == ('["[redacted: KEY]"]', ["[redacted: KEY]"])
+    failed = from_inline(origin, None, wrong, Enforcement(), 100)
+    assert failed.error.message == "no [redacted: KEY]"
+    denied = ErrorInfo(category=Category.POLICY_DENIED, message=f"not with {SECRET}")
+    assert refused(origin, denied).error.message == "not with [redacted: KEY]"
+
+
+@pytest.mark.parametrize("tail", [18_000, 40_000])
+@pytest.mark.parametrize("place", range(0, 40_000, 1000))
+def test_a_private_key_is_never_shown_from_its_middle(place, tail):
+    body = f"{'Ab1/' * 16}\n" * 100
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n"
+    data = (LINE * 2000)[: place - place % len(LINE)] + key.encode() + LINE * 500
+    capture = StreamCapture(20_000, tail)
+    capture.feed(data)
+    assert "Ab1/" not in shorten(capture.result(), 30_000, Redactor())[0]
+    assert "Ab1/" in shorten(capture.result(), 30_000)[0]

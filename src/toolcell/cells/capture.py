@@ -1,4 +1,9 @@
-"""Capture: a stream of any length in bounded memory, with exact counts of all of it."""
+"""Capture: a stream of any length in bounded memory, with exact counts of all of it.
+
+What is kept is what the tool wrote: secrets are found when a result is made of it, in the little
+that is shown, and not at the speed of a flood. More is kept than is shown, so that a secret that
+a cut goes through can be recognised.
+"""
 
 from toolcell.model import Captured
 

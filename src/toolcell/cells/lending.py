@@ -50,15 +50,15 @@ _ETC_FILES = (
 def lent_mounts(settings: CellSettings, workspace: Path | None, fixed: list[str]) -> list[Mount]:
     """Return the mounts of a cell; `fixed` are places that stay read-only. Raises CellRefused."""
     mounts: dict[str, Mount] = {}
+    writable: list[str] = []
     for path in (*SYSTEM, *_ETC_DIRECTORIES, *_etc_extras(), *_ETC_FILES):
         # A link is made again as a link (the merged /usr), or its target is lent.
         if Path(path).exists() and not (path in SYSTEM and Path(path).is_symlink()):
             mounts[path] = read_only(path)
     if workspace is not None:
-        writable = settings.workspace == "rw"
-        mounts[str(workspace)] = Mount(
-            source=str(workspace), target=str(workspace), writable=writable, owned=True
-        )
+        writable = writable_places(settings, workspace)
+        for lent in dict.fromkeys([str(workspace), *writable]):
+            mounts[lent] = Mount(source=lent, target=lent, writable=lent in writable, owned=True)
     for path in settings.read:
         refuse_links(os.path.expanduser(path), workspace)  # noqa: PTH111  # as below
     for path in [*_interpreter(), *map(str, own_code()), *settings.read, *fixed]:
@@ -66,7 +66,7 @@ def lent_mounts(settings: CellSettings, workspace: Path | None, fixed: list[str]
         if not place.exists():
             raise _missing(path, kept=path in fixed)
         if not is_read_only(mounts, place):
-            for pin in _between(workspace, place) if settings.workspace == "rw" else ():
+            for pin in _between(writable, place):
                 mounts.setdefault(pin, Mount(source=pin, target=pin, writable=True, owned=True))
             mounts[str(place)] = Mount(source=str(place), target=str(place), owned=True)
     return list(mounts.values())
@@ -120,15 +120,41 @@ def hidden_files() -> list[str]:
     return [str(place) for place in places if place.is_file()]
 
 
-def _between(workspace: Path | None, place: Path) -> list[str]:
-    """The directories strictly between the workspace and a place inside it.
+def writable_places(settings: CellSettings, workspace: Path) -> list[str]:
+    """The workspace, or those of its directories that a call may change; raises CellRefused."""
+    if settings.workspace != "rw":
+        return []
+    found = []
+    for name in settings.writable or (".",):
+        place = Path(os.path.normpath(workspace / name))
+        refuse_links(str(place), workspace)
+        if not place.is_relative_to(workspace):
+            raise CellRefused(
+                f"{name} is to be writable and is outside of the workspace {workspace}",
+                "correct `writable` in the policy: it names directories of the workspace",
+            )
+        if not place.is_dir():
+            raise CellRefused(
+                f"{place} is to be writable, and there is no such directory",
+                "make it, or correct `writable` in the policy",
+            )
+        found.append(str(place))
+    return found
+
+
+def _between(writable: list[str], place: Path) -> list[str]:
+    """The directories strictly between a writable one and a place inside it.
 
     Each is mounted on itself: a mount point cannot be renamed (EBUSY), so a tool cannot
     move a read-only mount away with its parent and put another file in its place.
     """
-    if workspace is None or workspace not in place.parents:
-        return []
-    return [str(parent) for parent in place.parents if workspace in parent.parents]
+    return [
+        str(parent)
+        for top in map(Path, writable)
+        if top in place.parents
+        for parent in place.parents
+        if top in parent.parents
+    ]
 
 
 def is_inside(place: str, roots: Iterable[str]) -> bool:

@@ -36,7 +36,8 @@ from toolcell.model import Killed, Limits, PreparedToolCall, Report, Usage
 Stream = Literal["stdout", "stderr"]
 Tap = Callable[[Stream, bytes], Awaitable[None] | None]
 """Called with each piece of output as it arrives, in the event loop; what takes time is
-awaited, and no more of that stream is read until then."""
+awaited, and no more of that stream is read until then. The pieces are as the tool wrote them:
+they go to whoever runs the call, and are not redacted."""
 
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-watch")

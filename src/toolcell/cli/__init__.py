@@ -5,7 +5,7 @@ import sys
 import traceback
 from typing import NoReturn
 
-from toolcell.errors import ToolcellError
+from toolcell.errors import StoreError, ToolcellError
 
 
 def main() -> NoReturn:
@@ -15,6 +15,9 @@ def main() -> NoReturn:
 
     try:
         app(prog_name="toolcell")
+    except StoreError as error:
+        print(f"toolcell: {error}", file=sys.stderr)
+        sys.exit(OWN_FAULT)
     except ToolcellError as error:
         print(f"toolcell: {error}", file=sys.stderr)
         sys.exit(USAGE)

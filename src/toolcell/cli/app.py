@@ -8,6 +8,9 @@ import typer
 
 import toolcell
 from toolcell.cells.workspace import resolve_workspace
+from toolcell.cli.approvals import app as approvals_app
+from toolcell.cli.events import app as events_app
+from toolcell.cli.policy import app as policy_app
 from toolcell.cli.setup import Setup
 
 app = typer.Typer(
@@ -21,6 +24,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(policy_app, name="policy")
+app.add_typer(approvals_app, name="approvals")
+app.add_typer(events_app, name="events")
 
 _FLAG = " "  # typer would write <bool>, as if a flag took a value
 
@@ -54,7 +61,10 @@ Policy = Annotated[
         "--policy",
         "-p",
         metavar="NAME|FILE",
-        help="A shipped policy (default, strict, ci) or a TOML file.",
+        envvar="TOOLCELL_POLICY",
+        show_envvar=False,
+        help="A shipped policy (default, strict, ci, open) or a TOML file; TOOLCELL_POLICY names "
+        "another default.",
     ),
 ]
 Workspace = Annotated[
@@ -83,7 +93,22 @@ Allow = Annotated[
 ]
 Events = Annotated[
     Path | None,
-    typer.Option("--events", metavar="FILE", help="Append an event for each step to this file."),
+    typer.Option(
+        "--events",
+        metavar="FILE",
+        help="Keep the events of each step in this log. Default: the one in the state directory.",
+    ),
+]
+NoEvents = Annotated[
+    bool, typer.Option("--no-events", metavar=_FLAG, help="Keep no events of this run.")
+]
+Wait = Annotated[
+    bool,
+    typer.Option(
+        "--wait",
+        metavar=_FLAG,
+        help="Where a call needs approval, wait for an answer given with `toolcell approvals`.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", metavar=_FLAG, help="Print JSON on stdout.")]
 Isolation = Annotated[
@@ -160,6 +185,7 @@ def run(
         ),
     ] = False,
     events: Events = None,
+    no_events: NoEvents = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one command in a cell and pass its output and exit code through.
@@ -180,6 +206,7 @@ def run(
         policy=policy,
         workspace=workspace,
         events=events,
+        no_events=no_events,
         cell={key: value for key, value in cell.items() if value},
         limits={key: _quantity(value) for key, value in limits.items() if value is not None},
     )
@@ -200,7 +227,9 @@ def call(
         bool,
         typer.Option("--report", metavar=_FLAG, help="Print a readable account of the whole call."),
     ] = False,
+    wait: Wait = False,
     events: Events = None,
+    no_events: NoEvents = False,
     as_json: AsJson = False,
 ) -> None:
     """Make one tool call and print its output, or with --json the whole ToolResult.
@@ -211,8 +240,9 @@ def call(
 
     if report and as_json:
         raise typer.BadParameter("--report goes without --json")
-    setup = _setup(policy, workspace, tool_file, allow, events, wall)
-    raise typer.Exit(make_call(setup, tool, arguments, call_id, as_json=as_json, report=report))
+    setup = _setup(policy, workspace, tool_file, allow, events, wall, no_events=no_events)
+    code = make_call(setup, tool, arguments, call_id, as_json=as_json, report=report, wait=wait)
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -243,7 +273,9 @@ def batch(
         bool,
         typer.Option("--table", metavar=_FLAG, help="Print a table for people instead of JSONL."),
     ] = False,
+    wait: Wait = False,
     events: Events = None,
+    no_events: NoEvents = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", metavar=_FLAG, help="Print JSONL on stdout (what it does anyway)."),
@@ -258,8 +290,8 @@ def batch(
 
     if table and (as_json or as_finished):
         raise typer.BadParameter("--table goes with neither --json nor --as-finished")
-    setup = _setup(policy, workspace, tool_file, allow, events, wall)
-    code = run_batch(setup, calls, concurrency, as_finished=as_finished, table=table)
+    setup = _setup(policy, workspace, tool_file, allow, events, wall, no_events=no_events)
+    code = run_batch(setup, calls, concurrency, as_finished=as_finished, table=table, wait=wait)
     raise typer.Exit(code)
 
 
@@ -305,6 +337,8 @@ def _setup(
     allow: list[str] | None,
     events: Path | None,
     wall: str | None,
+    *,
+    no_events: bool = False,
 ) -> Setup:
     return Setup(
         policy=policy,
@@ -312,6 +346,7 @@ def _setup(
         tool_file=tool_file,
         allow=tuple(allow or ()),
         events=events,
+        no_events=no_events,
         limits={"wall": _quantity(wall)} if wall is not None else {},
     )
 

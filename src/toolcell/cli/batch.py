@@ -13,6 +13,7 @@ from typing import IO
 from pydantic import ValidationError
 
 from toolcell.arguments import strict_json
+from toolcell.cli.asking import ask_or_wait
 from toolcell.cli.exits import FAILED, SUCCEEDED
 from toolcell.cli.progress import progress
 from toolcell.cli.setup import Setup
@@ -34,7 +35,13 @@ Emit = Callable[[ToolResult], None]
 
 
 def run_batch(
-    setup: Setup, path: Path, concurrency: int | None, *, as_finished: bool, table: bool
+    setup: Setup,
+    path: Path,
+    concurrency: int | None,
+    *,
+    as_finished: bool,
+    table: bool,
+    wait: bool,
 ) -> int:
     """Run the calls of a JSONL file, or of standard input for "-"; returns the exit code."""
     kept: list[ToolResult] = []
@@ -54,7 +61,7 @@ def run_batch(
         setup = replace(setup, protected=(path,))  # a tool must not write the next calls
         gone = False
         try:
-            asyncio.run(_run(setup, lines, concurrency or os.cpu_count() or 1, order))
+            asyncio.run(_run(setup, lines, concurrency or os.cpu_count() or 1, order, wait=wait))
         except* BrokenPipeError:
             gone = True  # raised below: from here it would come out in a group (before 3.11.4)
         finally:
@@ -87,7 +94,9 @@ class _Order:
             self.released()
 
 
-async def _run(setup: Setup, lines: IO[str], concurrency: int, order: _Order) -> None:
+async def _run(
+    setup: Setup, lines: IO[str], concurrency: int, order: _Order, *, wait: bool
+) -> None:
     # A line is read when a slot is free, so that no queue grows with a long file; and when
     # few results are held back for one that is slow.
     slots = asyncio.Semaphore(concurrency)
@@ -96,7 +105,7 @@ async def _run(setup: Setup, lines: IO[str], concurrency: int, order: _Order) ->
 
     async def one(controller: ToolController, index: int, number: int, line: str) -> None:
         try:
-            order.take(index, await _handle(controller, number, line))
+            order.take(index, await _handle(controller, number, line, wait=wait))
         finally:
             slots.release()
 
@@ -140,12 +149,14 @@ async def _read_line(lines: IO[str]) -> str:
     return await read
 
 
-async def _handle(controller: ToolController, number: int, line: str) -> ToolResult:
+async def _handle(controller: ToolController, number: int, line: str, *, wait: bool) -> ToolResult:
     try:
         call = _parse(line, number)
     except ValueError as error:
         return _bad_line(number, line, str(error))
     outcome = await controller.handle(call)
+    if isinstance(outcome, ApprovalRequest):
+        outcome = await ask_or_wait(controller, outcome, wait=wait)
     if isinstance(outcome, ApprovalRequest):
         return await controller.resolve(
             ApprovalResponse(

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 
+from toolcell.cli.asking import ask_or_wait
 from toolcell.cli.exits import of_call
 from toolcell.cli.setup import Setup
 from toolcell.errors import ToolcellError
@@ -10,13 +11,20 @@ from toolcell.model import ApprovalRequest, Category, ToolCall, ToolResult
 
 
 def make_call(
-    setup: Setup, tool: str, arguments: str, call_id: str, *, as_json: bool, report: bool
+    setup: Setup,
+    tool: str,
+    arguments: str,
+    call_id: str,
+    *,
+    as_json: bool,
+    report: bool,
+    wait: bool,
 ) -> int:
     """Make the call and print what came of it; returns the exit code."""
     if not call_id:
         raise ToolcellError("--id cannot be empty")
     call = ToolCall(call_id=call_id, name=tool, arguments=arguments)
-    outcome = asyncio.run(_call(setup, call))
+    outcome = asyncio.run(_call(setup, call, wait=wait))
     if as_json:
         print(outcome.model_dump_json(indent=2))
     elif report:
@@ -26,7 +34,9 @@ def make_call(
     elif isinstance(outcome, ApprovalRequest):
         print(
             f"toolcell: this call needs approval: {outcome.reason}\n"
-            "toolcell: it was not run; allow it in the policy or with --allow",
+            f"toolcell: it was not run. Look at it and allow it once, then make the call again:\n"
+            f"    toolcell approvals show {outcome.approval_id}\n"
+            f"    toolcell approvals approve {outcome.approval_id}",
             file=sys.stderr,
         )
     else:
@@ -34,9 +44,12 @@ def make_call(
     return of_call(outcome)
 
 
-async def _call(setup: Setup, call: ToolCall) -> ToolResult | ApprovalRequest:
+async def _call(setup: Setup, call: ToolCall, *, wait: bool) -> ToolResult | ApprovalRequest:
     async with setup.controller(spare_cells=0) as controller:
-        return await controller.handle(call)
+        outcome = await controller.handle(call)
+        if isinstance(outcome, ApprovalRequest):
+            return await ask_or_wait(controller, outcome, wait=wait)
+        return outcome
 
 
 def _print_result(result: ToolResult) -> None:

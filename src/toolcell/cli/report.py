@@ -9,6 +9,8 @@ from rich.rule import Rule
 from toolcell.cli.setup import Setup
 from toolcell.cli.table import STYLES
 from toolcell.model import ApprovalRequest, Guarantee, ToolCall, ToolResult
+from toolcell.policy import Decider
+from toolcell.runtime import ToolRuntime
 
 
 def print_report(setup: Setup, call: ToolCall, outcome: ToolResult | ApprovalRequest) -> None:
@@ -38,8 +40,12 @@ def _print_call(console: Console, setup: Setup, call: ToolCall) -> None:
 
 def _print_decision(console: Console, setup: Setup, call: ToolCall) -> None:
     policy = setup.effective_policy()
-    decision = policy.decide(call.name)
+    prepared = ToolRuntime(setup.registry()).prepare(call)
     console.print(Rule("decision", align="left"))
+    if isinstance(prepared, ToolResult):
+        console.print("rejected before the policy was asked")
+        return
+    decision = Decider(policy, setup.usable_workspace()).decide(prepared)
     console.print(
         escape(f"{decision.action} by {decision.rule_id} of the {policy.name} policy: ")
         + escape(decision.reason)

@@ -7,6 +7,7 @@ import signal
 import sys
 
 from toolcell.cells.supervisor import Stream
+from toolcell.cli.asking import ask_or_wait
 from toolcell.cli.exits import of_command
 from toolcell.cli.setup import Setup
 from toolcell.grants import RunOptions
@@ -26,7 +27,12 @@ def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool)
     if as_json:
         print(outcome.model_dump_json())
     elif isinstance(outcome, ApprovalRequest):
-        print(f"toolcell: this command needs approval: {outcome.reason}", file=sys.stderr)
+        print(
+            f"toolcell: this command needs approval: {outcome.reason}\n"
+            f"toolcell: toolcell approvals approve {outcome.approval_id} allows it once; then run "
+            "it again",
+            file=sys.stderr,
+        )
     elif outcome.error and outcome.error.category is not Category.EXIT_CODE:
         print(f"toolcell: {outcome.error.message}", file=sys.stderr)
         if outcome.error.hint:
@@ -40,9 +46,11 @@ async def _run(
     # exec: the command replaces the shell, so that signals and codes are its own.
     line = f"exec -- {shlex.join(command)}"
     async with setup.controller(spare_cells=0) as controller:
-        return await controller.handle(
-            ToolCall(call_id="run", name="shell", arguments={"command": line}), options
-        )
+        call = ToolCall(call_id="run", name="shell", arguments={"command": line})
+        outcome = await controller.handle(call, options)
+        if isinstance(outcome, ApprovalRequest):
+            return await ask_or_wait(controller, outcome, options, wait=False)
+        return outcome
 
 
 async def _pass_through(stream: Stream, data: bytes) -> None:

@@ -12,18 +12,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolcell.cells.lending import refuse_links
 from toolcell.cells.workspace import resolve_workspace
 from toolcell.controller import ToolController
+from toolcell.database import state_directory
 from toolcell.errors import (
-    CellRefused,
     PolicyError,
     RegistrationError,
     ToolcellError,
     WorkspaceError,
 )
-from toolcell.events import EventSink, JsonlSink, no_events
+from toolcell.events import EventLog, EventSink, no_events
 from toolcell.policy import ToolPolicy, load_policy
+from toolcell.policy.layers import tightened_here
 from toolcell.registry import ToolRegistry
 
 
@@ -36,6 +36,7 @@ class Setup:
     tool_file: str | None = None
     allow: tuple[str, ...] = ()
     events: Path | None = None
+    no_events: bool = False
     cell: dict[str, Any] = field(default_factory=dict)
     limits: dict[str, Any] = field(default_factory=dict)
     protected: tuple[Path, ...] = ()
@@ -46,18 +47,20 @@ class Setup:
         workspace = self.workspace
         if policy.cell.workspace != "none":
             workspace, policy = _workspace(workspace, policy)
-        protected = [*self.protected, *([self.events] if self.events else [])]
         return ToolController(
             self.registry(),
             policy,
             workspace,
             events=self._sink(workspace),
-            protected=protected,
+            protected=self.protected,
             **runtime_options,
         )
 
     def effective_policy(self) -> ToolPolicy:
-        """Load the policy and apply what the command line overrides."""
+        """Load the policy, apply what the command line overrides, then what tightens it here."""
+        return tightened_here(self._asked_for(), self.usable_workspace())
+
+    def _asked_for(self) -> ToolPolicy:
         policy = load_policy(self.policy)
         cell, limits = dict(self.cell), dict(self.limits)
         if cell.get("network") == "host":
@@ -92,14 +95,16 @@ class Setup:
         return registry
 
     def _sink(self, workspace: Path | None) -> EventSink:
-        if self.events is None:
+        if self.no_events:
             return no_events
-        try:
-            # Before it is opened: a tool may have put a link to another file there.
-            refuse_links(str(self.events), workspace and workspace.resolve())
-            return JsonlSink(self.events)
-        except (OSError, CellRefused) as error:
-            raise ToolcellError(f"the event log cannot be opened: {error}") from None
+        place = (self.events or state_directory() / "events.db").absolute()
+        inside = workspace is not None and place.resolve().is_relative_to(workspace.resolve())
+        if inside or (workspace is not None and place.is_relative_to(workspace.absolute())):
+            raise ToolcellError(
+                f"the event log {place} lies in the workspace, where a tool could change it; name "
+                "another place with --events, or with TOOLCELL_STATE_DIR"
+            )
+        return EventLog(place)
 
 
 def load_tools(where: str) -> Iterable[Any]:

@@ -54,7 +54,7 @@ def console_for_tables() -> Console:
 
 def _decision(result: ToolResult) -> str:
     """What the policy decided; nothing where a call never came so far."""
-    return (result.metadata.rule_id or "-").partition(":")[0]
+    return result.metadata.decision or "-"
 
 
 def _why(result: ToolResult) -> str:

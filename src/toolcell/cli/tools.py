@@ -1,14 +1,17 @@
 """`toolcell tools`: the tools, and what the policy decides of each."""
 
 import json
+from fnmatch import fnmatchcase
 
 from toolcell.cli.setup import Setup
+from toolcell.policy import ToolPolicy, check_policy
+from toolcell.registry import ToolRegistry
 
 
 def list_tools(setup: Setup, *, as_json: bool) -> None:
     """Print a table, or the specs as a model would be given them."""
     policy, registry = setup.effective_policy(), setup.registry()
-    policy.check(registry.list())
+    check_policy(policy, registry, ToolRegistry.builtin())
     specs = registry.specs()
     if as_json:
         documents = [spec.model_dump(mode="json", exclude_none=True) for spec in specs]
@@ -33,8 +36,20 @@ def list_tools(setup: Setup, *, as_json: bool) -> None:
         table.add_row(
             escape(spec.name),
             escape(", ".join(names)),
-            policy.decide(spec.name).action,
+            _decision(policy, spec.name),
             "in the controller" if definition and definition.isolation == "inline" else "in a cell",
             escape(spec.description.split(". ")[0].rstrip(".") + "."),
         )
     console_for_tables().print(table)
+
+
+def _decision(policy: ToolPolicy, tool: str) -> str:
+    """What is decided of a tool by its name, and whether rules look into its calls."""
+    looking = [
+        rule.id
+        for each in (policy, *policy.layers)
+        for rule in each.rules
+        if any(fnmatchcase(tool, glob) for glob in rule.tool)
+    ]
+    action = policy.by_name(tool).action
+    return f"{action}, but for {len(looking)} rules" if looking else action

@@ -70,7 +70,8 @@ class CellSettings(Frozen):
     """The policy's [cell] table.
 
     `isolation` names the rung; "auto" is the full one where it can be had, otherwise
-    landlock, never none. `read` lends further files and directories read-only, `env` sets
+    landlock, never none. `writable` names the directories of an "rw" workspace that a call may
+    change; none is all of it. `read` lends further files and directories read-only, `env` sets
     variables; the environment holds nothing else of the controller's. `preload` names modules
     that are imported once, before cells are made, and are there in each: the operator trusts
     them, because all cells share what they did. `require` names the guarantees without which no
@@ -79,6 +80,7 @@ class CellSettings(Frozen):
 
     isolation: Literal["auto", "full", "landlock", "none"] = "auto"
     workspace: Literal["rw", "ro", "none"] = "rw"
+    writable: tuple[WithoutNul, ...] = ()
     network: Literal["none", "host"] = "none"
     read: tuple[WithoutNul, ...] = ()
     env: dict[VariableName, WithoutNul] = Field(default_factory=dict)

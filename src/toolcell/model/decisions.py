@@ -79,7 +79,10 @@ class ApprovalState(StrEnum):
 
 
 class Approval(Frozen):
-    """A question, and where it stands; `outcome` is the status of the call that it was spent on."""
+    """A question, and where it stands; `outcome` is the status of the call that it was spent on.
+
+    `spent_at` is when that call was let go, `settled_at` when it had ended.
+    """
 
     v: Literal[1] = SCHEMA_VERSION
     request: ApprovalRequest
@@ -87,6 +90,8 @@ class Approval(Frozen):
     by: str = ""
     note: str = ""
     answered_at: AwareDatetime | None = None
+    spent_at: AwareDatetime | None = None
+    settled_at: AwareDatetime | None = None
     outcome: str = ""
 
 
@@ -110,11 +115,12 @@ class RunGrant(Frozen):
     """A standing yes for the rest of one run: to one digest, or to a prefix of commands.
 
     It turns an ask into an allow, never a deny, and only under the policy version and in the
-    workspace that it was given for.
+    workspace that it was given for, with the answer to `approval_id`.
     """
 
     v: Literal[1] = SCHEMA_VERSION
     grant_id: str
+    approval_id: str = ""
     run: str
     tool_name: str
     digest: str = ""

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from toolcell.model.base import SCHEMA_VERSION, Frozen
 from toolcell.model.cells import Enforcement
+from toolcell.model.decisions import Action
 
 
 class Status(StrEnum):
@@ -103,7 +104,8 @@ class ResultMetadata(Frozen):
     `peak_memory` is that of the whole tree where a cgroup counts it, otherwise the largest
     resident size of one process of the call, and `processes` how many processes and threads
     it had (see `Usage`). `refused` names system calls that the filter refused, of those that
-    reach for more than a tool has.
+    reach for more than a tool has. `decision` is what the policy said, by `rule_id`.
+    `event_lost` says which event or outcome of this call could not be kept.
     """
 
     stderr: str = ""
@@ -121,6 +123,7 @@ class ResultMetadata(Frozen):
     rule_id: str | None = None
     policy_version: str | None = None
     approval_id: str | None = None
+    decision: Action | None = None
     event_lost: str = ""
 
 

@@ -72,7 +72,9 @@ class ToolDefinition(Frozen):
     `retries` (further tries after a passing fault) takes effect only where `idempotent`
     says that a second run does no harm. `arguments_model` validates calls; without one
     the spec's input schema does. `typed` names the parameters whose annotation asks for an
-    object rather than JSON's own types, which the cell builds. `function` is set for inline
+    object rather than JSON's own types, which the cell builds. `shell_line` names the argument
+    that is a line for a shell, and `paths` those that are paths, for policies that look into
+    them; one whose schema has the format "path" need not be named. `function` is set for inline
     tools only.
     """
 
@@ -86,6 +88,8 @@ class ToolDefinition(Frozen):
     idempotent: bool = False
     answers: Literal["value", "exit"] = "value"
     typed: tuple[str, ...] = ()
+    shell_line: str | None = None
+    paths: tuple[str, ...] = ()
     arguments_model: type[BaseModel] | None = Field(default=None, exclude=True, repr=False)
     function: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
 

@@ -1,7 +1,7 @@
 """The normalizer: whatever happened, one ToolResult.
 
 text        bytes to text, never cut inside a character
-truncation  head and tail, with exact counts of what is left out
+truncation  head and tail, redacted, with exact counts of what is left out
 verdict     evidence to a category
 results     the pieces to a result
 """

@@ -1,4 +1,4 @@
-"""Results from their pieces: the one place where a ToolResult is made."""
+"""Results from their pieces: the one place where a ToolResult is made, and secrets redacted."""
 
 import json
 import time
@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from toolcell.model import (
     STATUS_OF,
+    Action,
     Enforcement,
     ErrorInfo,
     Limits,
@@ -20,13 +21,19 @@ from toolcell.model import (
 )
 from toolcell.normalizer.truncation import shorten, shorten_text
 from toolcell.normalizer.verdict import Verdict, judge
+from toolcell.redaction import Redactor, no_redaction
 
 _ONE_LINE = 200
+# The length at which cells and inline code cut a message (`_MESSAGE_CAP` there).
+_CUT_MESSAGE = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What every result of one call shares: whose it is, when it came, what decided it."""
+    """What every result of one call shares: whose it is, when it came, what decided it.
+
+    `key` is the call's in the events. `redactor` takes secrets out of whatever the result shows.
+    """
 
     call: ToolCall
     began: float = field(default_factory=time.perf_counter)
@@ -34,6 +41,9 @@ class Origin:
     rule_id: str | None = None
     policy_version: str | None = None
     approval_id: str | None = None
+    decision: Action | None = None
+    key: str = ""
+    redactor: Redactor = no_redaction
 
     def latency_ms(self) -> float:
         """Milliseconds since the call arrived."""
@@ -60,12 +70,14 @@ def from_report(
     verdict = judge(report, definition, limits, wall)
     if report.setup is not None:
         return _result(origin, verdict.error, "controller", enforcement)
-    stdout, stdout_cut = shorten(report.stdout, budget)
-    stderr, stderr_cut = shorten(report.stderr, budget)
+    redactor, ended = origin.redactor, _ended_by_itself(report)
+    stdout, stdout_cut = shorten(report.stdout, budget, redactor, ended=ended)
+    stderr, stderr_cut = shorten(report.stderr, budget, redactor, ended=ended)
     value = report.reply["value"] if report.reply and "value" in report.reply else None
+    value = redactor.value(value)
     # A tool that prints and returns nothing has its print as output, as a program does.
     printed = value is None
-    output, output_cut = (stdout, stdout_cut) if printed else rendered(value, budget)
+    output, output_cut = (stdout, stdout_cut) if printed else rendered(value, budget, redactor)
     metadata = ResultMetadata(
         stderr=stderr,
         stderr_truncation=stderr_cut,
@@ -100,7 +112,8 @@ def from_inline(
     budget: int,
 ) -> ToolResult:
     """The result of trusted host code that ran in the controller; `value` is JSON."""
-    output, cut = ("", None) if value is None else rendered(value, budget)
+    value = origin.redactor.value(value)
+    output, cut = ("", None) if value is None else rendered(value, budget, origin.redactor)
     return _result(
         origin,
         error,
@@ -113,7 +126,14 @@ def from_inline(
     )
 
 
-def rendered(value: Any, budget: int) -> tuple[str, Truncation | None]:
+def _ended_by_itself(report: Report) -> bool:
+    """Whether its last words are whole: 124 and from 128 on, a command in it was ended."""
+    return report.exit is not None and 0 <= report.exit < 124
+
+
+def rendered(
+    value: Any, budget: int, redactor: Redactor = no_redaction
+) -> tuple[str, Truncation | None]:
     """Render a returned value as text for the model: text as it is, the rest as JSON.
 
     JSON of some length stands on many lines, to be read; what will be cut stays compact,
@@ -122,7 +142,15 @@ def rendered(value: Any, budget: int) -> tuple[str, Truncation | None]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if not isinstance(value, str) and _ONE_LINE < len(text) <= budget:
         text = json.dumps(value, ensure_ascii=False, indent=1)
-    return shorten_text(text, budget)
+    return shorten_text(text, budget, redactor)
+
+
+def _redacted(error: ErrorInfo, redactor: Redactor) -> ErrorInfo:
+    words = {"message": error.message, "hint": error.hint}
+    told = {
+        name: redactor.text(text, cut=len(text) >= _CUT_MESSAGE) for name, text in words.items()
+    }
+    return error if told == words else error.model_copy(update=told)
 
 
 def _result(
@@ -143,6 +171,7 @@ def _result(
         "rule_id": origin.rule_id,
         "policy_version": origin.policy_version,
         "approval_id": origin.approval_id,
+        "decision": origin.decision,
     }
     return ToolResult(
         call_id=origin.call.call_id,
@@ -150,7 +179,7 @@ def _result(
         status=status,
         success=status is Status.SUCCEEDED,
         output=output,
-        error=error,
+        error=error and _redacted(error, origin.redactor),
         return_code=verdict.return_code if verdict else None,
         signal=verdict.signal if verdict else None,
         latency_ms=round(origin.latency_ms(), 3),

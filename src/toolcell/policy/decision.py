@@ -1,144 +1,284 @@
-"""ToolPolicy: three sets of tool names and globs, and the strictest that matches decides."""
+"""Decisions: the rules of a policy, compiled for a workspace, and asked about calls.
 
-from collections.abc import Iterable, Mapping
+    prepared call -> parts (commands, writes, or the call) -> a ruling on each -> the strictest
+
+What cannot be read, and a command that is only known at run time, is asked about: no rule can
+have meant it. A command whose words do not say all that it does (a changed PATH, an alias) is
+asked about where the policy has rules on commands.
+"""
+
+import re
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import BeforeValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pathlib import Path
 
 from toolcell.errors import PolicyError
-from toolcell.model import Action, CellSettings, Limits, PolicyDecision, digest_of
-from toolcell.model.base import Frozen
+from toolcell.model import Action, CellSettings, Limits, PolicyDecision, PreparedToolCall
+from toolcell.policy.compiled import CompiledRule, by_first_word
+from toolcell.policy.conditions import RegexError
+from toolcell.policy.lines import read_in_thread
+from toolcell.policy.document import ToolPolicy
+from toolcell.policy.paths import Workspace
+from toolcell.policy.prefixes import Fit
+from toolcell.policy.proposal import CALL, Part, Proposal, path_arguments
+from toolcell.policy.rules import Rule, narrow_cell, narrow_limits
 
-_STRICTEST_FIRST = (Action.DENY, Action.ASK, Action.ALLOW)
-_WILD = frozenset("*?[")
-
-
-def _contradiction(where: str, words: str) -> PydanticCustomError:
-    """An error of the whole policy that still knows which key of a file to point at."""
-    return PydanticCustomError("contradiction", "{words}", {"words": words, "where": where})
-
-
-def _with_reasons(value: Any) -> Any:
-    """Take ["name", ...] as well as {name = "reason"}; a name in a list has no reason yet."""
-    if isinstance(value, dict):
-        return value
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ValueError('expected a list of tool names, or a table of name = "reason"')
-    names = list(value)
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError("expected tool names, each a string")
-    return dict.fromkeys(names, "")
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
+_SHOWN = 200
+_STRICTNESS = {Action.ALLOW: 0, Action.ASK: 1, Action.DENY: 2}
 
 
-Patterns = Annotated[dict[str, str], BeforeValidator(_with_reasons)]
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What one policy, or layer of one, says of one part."""
+
+    action: Action
+    rule_id: str
+    reason: str
+    part: Part
 
 
-class ToolPolicy(Frozen):
-    """Decides by tool name; carries what the cell must be and the limits on a call.
+@dataclass(slots=True)
+class Judgement:
+    """All that was ruled on a call, and the rules that narrow its cell."""
 
-    `allow`, `ask` and `deny` map tool names or globs to reasons; a list of names will
-    do. The same entry in two of them raises ValueError. Where several match, deny wins
-    over ask and ask over allow; where none does, `default` decides.
-    """
+    rulings: list[Ruling] = field(default_factory=list)
+    narrowing: dict[str, Rule] = field(default_factory=dict)
 
-    name: str = "policy"
-    default: Literal["deny", "ask"] = "deny"
-    allow: Patterns = Field(default_factory=dict)
-    ask: Patterns = Field(default_factory=dict)
-    deny: Patterns = Field(default_factory=dict)
-    cell: CellSettings = CellSettings()
-    limits: Limits = Limits()
-    source: str | None = Field(default=None, exclude=True)
+    def strictest(self) -> Ruling:
+        """Return the ruling that decides: of those as strict as each other, the first."""
+        return max(self.rulings, key=lambda ruling: _STRICTNESS[ruling.action])
 
-    if TYPE_CHECKING:
-        # What may be written, which is more than what is kept.
-        def __init__(
-            self,
-            *,
-            name: str = ...,
-            default: Literal["deny", "ask"] = ...,
-            allow: Iterable[str] | Mapping[str, str] = ...,
-            ask: Iterable[str] | Mapping[str, str] = ...,
-            deny: Iterable[str] | Mapping[str, str] = ...,
-            cell: CellSettings | Mapping[str, Any] = ...,
-            limits: Limits | Mapping[str, Any] = ...,
-            source: str | None = ...,
-        ) -> None: ...
 
-    @model_validator(mode="after")
-    def _disjoint(self) -> "ToolPolicy":
-        for first, second in combinations(_STRICTEST_FIRST, 2):
-            both = sorted(set(self._patterns(first)) & set(self._patterns(second)))
-            if both:
-                raise _contradiction(
-                    f"tools.{first}.{both[0]}",
-                    f"{both[0]!r} stands in both `{second}` and `{first}`; keep one",
-                )
-        if self.cell.network == "host" and "network" in self.cell.require:
-            raise _contradiction(
-                "cell.network",
-                'network = "host" gives up what `require` holds, which is "network" too unless '
-                "the policy says otherwise; write require = [...] without it",
-            )
-        if self.cell.isolation == "none" and self.cell.require:
-            raise _contradiction(
-                "cell.isolation",
-                'isolation = "none" gives up every wall, and `require` still holds some (it has '
-                "a default); write require = []",
-            )
-        return self
+class Decider:
+    """Decides prepared calls by a policy and the layers that tighten it; for one workspace."""
 
-    @property
-    def version(self) -> str:
-        """A digest of everything that the policy says; approvals are bound to it.
+    def __init__(self, policy: ToolPolicy, workspace: str | Path | None = None) -> None:
+        """Compile the rules; raises PolicyError for a regular expression that is none."""
+        self.policy = policy
+        self.workspace = Workspace(Path(workspace) if workspace is not None else None)
+        self.layers = [Layer(each, self.workspace) for each in (policy, *policy.layers)]
+        self._cells: dict[tuple[str, ...], tuple[CellSettings, Limits]] = {}
 
-        Computed each time: a cache would be carried along by `model_copy`.
-        """
-        return digest_of(self.model_dump(mode="json"))
+    def decide(self, prepared: PreparedToolCall) -> PolicyDecision:
+        """Decide one call; what is known of it, but no output of it, is looked at."""
+        return self.conclude(self.judge(Proposal.of(prepared, self.workspace)))
 
-    def changed(self, **tables: dict[str, Any]) -> "ToolPolicy":
-        """Return a policy with some keys of its tables replaced, checked like any other."""
-        document = self.model_dump(mode="json")
-        for table, changes in tables.items():
-            document[table] |= changes
-        return ToolPolicy.model_validate(document | {"source": self.source})
-
-    def decide(self, tool_name: str) -> PolicyDecision:
-        """Return the strictest decision that matches a tool's name; never fails."""
-        for action in _STRICTEST_FIRST:
-            for pattern, reason in self._patterns(action).items():
-                if fnmatchcase(tool_name, pattern):
-                    return PolicyDecision(
-                        action=action,
-                        rule_id=f"{action}:{pattern}",
-                        reason=reason or f"the {self.name} policy {_VERB[action]} {pattern}",
-                    )
+    def conclude(self, judgement: Judgement) -> PolicyDecision:
+        """Make the decision of all that was ruled."""
+        ruling = judgement.strictest()
+        action, reason = ruling.action, _told(ruling)
+        if action is Action.ASK and any(each.policy.on_ask == "deny" for each in self.layers):
+            action = Action.DENY
+            reason += " (and the policy says that nobody is there to be asked)"
+        cell, limits = self._narrowed(judgement.narrowing)
         return PolicyDecision(
-            action=Action(self.default),
-            rule_id="default",
-            reason=f"no rule of the {self.name} policy names {tool_name}, and its default is "
-            f"{self.default}",
+            action=action, rule_id=ruling.rule_id, reason=reason, cell=cell, limits=limits
         )
 
-    def check(self, tools: Iterable[str]) -> None:
-        """Raise PolicyError where `ask` or `deny` names a tool that is not there.
+    def judge(self, proposal: Proposal) -> Judgement:
+        """Collect what each layer says of each part."""
+        judgement = Judgement()
+        for layer in self.layers:
+            layer.judge(proposal, judgement)
+        if not judgement.rulings:  # a line of wrappers and nothing else
+            judgement.rulings.append(self.layers[0].fallback(proposal, CALL[0]))
+        return judgement
 
-        A misspelt allow only denies; a misspelt deny would let the real tool through.
+    async def read_ahead(self, prepared: PreparedToolCall) -> None:
+        """Read a line that needs the parser in a thread, so that other calls go on meanwhile."""
+        proposal = Proposal.of(prepared, self.workspace)
+        line = proposal.line
+        if line is not None and any(layer.rules_for(proposal).reads_line for layer in self.layers):
+            await read_in_thread(line)
+
+    def prefix(self, prepared: PreparedToolCall) -> tuple[str, ...]:
+        """Return the start of the one command of a line that is asked about, if it is plain.
+
+        It is what a grant for the rest of a run may name: the program and its subcommand, or
+        the whole command where the second word is none.
         """
-        known = sorted(tools)
-        for action in (Action.DENY, Action.ASK):
-            for pattern in self._patterns(action):
-                if not _WILD & set(pattern) and pattern not in known:
-                    raise PolicyError(
-                        f"{self.source or self.name}: `{action}` names {pattern!r}, which is not "
-                        f"a tool here; the tools are {', '.join(known)}"
-                    )
+        asked = self._asked(prepared)
+        if len(asked) != 1 or asked[0] is None:
+            return ()
+        words = asked[0]
+        return words[:2] if len(words) > 1 and _SUBCOMMAND.fullmatch(words[1]) else words
 
-    def _patterns(self, action: Action) -> dict[str, str]:
-        return {Action.ALLOW: self.allow, Action.ASK: self.ask, Action.DENY: self.deny}[action]
+    def covers(self, prefix: tuple[str, ...], prepared: PreparedToolCall) -> bool:
+        """Whether all that is asked about in a call are plain commands that begin so."""
+        asked = self._asked(prepared)
+        return bool(asked) and all(
+            words is not None and words[: len(prefix)] == prefix for words in asked
+        )
+
+    def _asked(self, prepared: PreparedToolCall) -> list[tuple[str, ...] | None]:
+        """The words of each part that is asked about; None for one that is no plain command."""
+        rulings = self.judge(Proposal.of(prepared, self.workspace)).rulings
+        parts = {id(each.part): each.part for each in rulings if each.action is Action.ASK}
+        return [_plain_words(part) for part in parts.values()]
+
+    def _narrowed(self, rules: dict[str, Rule]) -> tuple[CellSettings, Limits]:
+        key = tuple(rules)
+        if key not in self._cells:
+            if len(self._cells) > 1000:
+                self._cells.clear()
+            cell, limits = self.policy.cell, self.policy.limits
+            for rule in rules.values():
+                cell = narrow_cell(cell, rule.cell)
+                limits = narrow_limits(limits, rule.limits)
+            self._cells[key] = (cell, limits)
+        return self._cells[key]
 
 
-_VERB = {Action.ALLOW: "allows", Action.ASK: "asks about", Action.DENY: "denies"}
+@dataclass(slots=True)
+class _ForTool:
+    """The rules of a layer that can concern one tool."""
+
+    on_calls: list[CompiledRule]
+    on_commands: dict[str, list[CompiledRule]]
+    on_any_command: list[CompiledRule]
+    on_writes: list[CompiledRule]
+
+    @property
+    def reads_commands(self) -> bool:
+        return bool(self.on_commands or self.on_any_command)
+
+    @property
+    def reads_line(self) -> bool:
+        return self.reads_commands or bool(self.on_writes)
+
+    def all(self) -> list[CompiledRule]:
+        """All of them, each once."""
+        named = [rule for rules in self.on_commands.values() for rule in rules]
+        return list(dict.fromkeys([*self.on_calls, *named, *self.on_any_command, *self.on_writes]))
+
+    def of(self, part: Part) -> list[CompiledRule]:
+        """The rules that may say something of a part."""
+        if part.kind == "write":
+            return [*self.on_calls, *self.on_writes]
+        if part.kind == "call":
+            return self.on_calls
+        word = part.words[0] if part.words else None
+        if word is not None:
+            named = self.on_commands.get(word.rpartition("/")[2], [])
+        else:
+            rules = (rule for rules in self.on_commands.values() for rule in rules)
+            named = list(dict.fromkeys(rules))
+        unreadable = self.on_writes if part.kind == "unreadable" else []
+        return [*self.on_calls, *named, *self.on_any_command, *unreadable]
+
+
+class Layer:
+    """The rules of one policy, without those of the layers that tighten it."""
+
+    def __init__(self, policy: ToolPolicy, workspace: Workspace) -> None:
+        self.policy = policy
+        self._workspace = workspace
+        self._for_tool: dict[str, _ForTool] = {}
+
+    def judge(self, proposal: Proposal, judgement: Judgement) -> None:
+        """Add what this layer says of each part of a call."""
+        rules = self.rules_for(proposal)
+        parts = proposal.parts if rules.reads_line and proposal.line is not None else CALL
+        for part in parts:
+            ruling = self._rule(proposal, part, rules, judgement)
+            if ruling is not None:
+                judgement.rulings.append(ruling)
+
+    def rules_for(self, proposal: Proposal) -> _ForTool:
+        """Return the compiled rules for a call's tool."""
+        name = proposal.definition.name
+        if name not in self._for_tool:
+            self._for_tool[name] = self._compile(proposal)
+        return self._for_tool[name]
+
+    def _compile(self, proposal: Proposal) -> _ForTool:
+        definition = proposal.definition
+        rules = []
+        for rule in self.policy.all_rules():
+            if any(fnmatchcase(definition.name, each) for each in rule.tool):
+                try:
+                    paths = frozenset(path_arguments(definition))
+                    rules.append(CompiledRule(rule, self._workspace, paths))
+                except RegexError as error:
+                    where = self.policy.place_of(rule.id)
+                    raise PolicyError(f"{where}: rule {rule.id!r}: {error}") from None
+        by_line = definition.shell_line is not None
+        on_commands, on_any = by_first_word(each for each in rules if each.rule.reads_commands)
+        return _ForTool(
+            on_calls=[
+                each
+                for each in rules
+                if not each.rule.reads_commands and not (by_line and each.rule.writes)
+            ],
+            on_commands=on_commands if by_line else {},
+            on_any_command=on_any if by_line else [],
+            on_writes=[each for each in rules if each.rule.writes] if by_line else [],
+        )
+
+    def _rule(
+        self, proposal: Proposal, part: Part, rules: _ForTool, judgement: Judgement
+    ) -> Ruling | None:
+        best: Ruling | None = None
+        unknown = part.kind == "unreadable" or (part.kind == "command" and part.words[0] is None)
+        for rule in rules.of(part):
+            fit = rule.fit(part)
+            if fit is Fit.NO or not rule.holds(proposal, every=False):
+                continue
+            if rule.narrows:
+                judgement.narrowing[rule.rule.id] = rule.rule
+            if unknown and fit is Fit.POSSIBLE:  # it could be anything, not just this
+                continue
+            action = rule.action(fit, proposal)
+            if action is not None and (
+                best is None or _STRICTNESS[action] > _STRICTNESS[best.action]
+            ):
+                best = Ruling(action, rule.rule.id, self._reason(rule.rule, fit), part)
+        return _doubted(part, rules, best) or best or self._unmatched(proposal, part)
+
+    def _unmatched(self, proposal: Proposal, part: Part) -> Ruling | None:
+        return self.fallback(proposal, part) if part.required and self.policy.decides else None
+
+    def fallback(self, proposal: Proposal, part: Part) -> Ruling:
+        """What becomes of a part that no rule matches."""
+        what = proposal.definition.name if part.kind == "call" else "it"
+        default = self.policy.default
+        reason = f"no rule of the {self.policy.name} policy names {what}, and its default is "
+        return Ruling(Action(default), "default", reason + default, part)
+
+    def _reason(self, rule: Rule, fit: Fit) -> str:
+        said = self.policy.reason_of(rule)
+        if fit is Fit.POSSIBLE and rule.decision is not Action.ALLOW:
+            return f"it may be what the rule is about: {said}"
+        return said
+
+
+def _doubted(part: Part, rules: _ForTool, best: Ruling | None) -> Ruling | None:
+    """Ask about what no rule can have meant, unless one denies it, or asks already."""
+    if best is not None and best.action is not Action.ALLOW:
+        return None
+    if part.kind == "unreadable":
+        return Ruling(Action.ASK, "unreadable-line", part.doubt, part)
+    if part.kind == "command" and part.words[0] is None:
+        why = part.doubt or "which command it runs is only known when it runs"
+        return Ruling(Action.ASK, "computed-command", why, part)
+    if part.doubt and rules.reads_commands:
+        return Ruling(Action.ASK, "doubtful-command", part.doubt, part)
+    return None
+
+
+def _plain_words(part: Part) -> tuple[str, ...] | None:
+    words = tuple(word for word in part.words if word is not None)
+    plain = part.kind == "command" and not part.doubt and len(words) == len(part.words)
+    return words if plain else None
+
+
+def _told(ruling: Ruling) -> str:
+    """The reason of a decision; of a line, with the part that it is about."""
+    if ruling.part.kind in ("command", "write"):
+        return f"`{_brief(str(ruling.part))}`: {ruling.reason}"
+    return ruling.reason
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -1,10 +1,10 @@
 """Policy files: TOML in, a ToolPolicy out, or an error with the file and the line.
 
 version = 1
-default = "deny"
+extends = "default"             # a shipped policy, or a file; what stands here is added
 
 [tools]
-allow = ["read_*"]
+allow = ["my_tool"]
 [tools.ask]
 write_file = "it changes files"
 
@@ -12,25 +12,42 @@ write_file = "it changes files"
 workspace = "rw"
 [limits]
 wall = "30s"
+
+[[rule]]
+id = "git-push"
+tool = "shell"
+command = ["git", ["push", "fetch"]]
+decision = "ask"
+reason = "talks to a remote"
+match = ["git push origin main"]
+not_match = ["git status"]
 """
 
-import re
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
 from toolcell.errors import PolicyError
-from toolcell.model import CellSettings, Limits
+from toolcell.model import Action, CellSettings, Limits
 from toolcell.model.base import Frozen
-from toolcell.policy.decision import Patterns, ToolPolicy
+from toolcell.policy.complaints import explain
+from toolcell.policy.document import (
+    STRICTEST_FIRST,
+    Approvals,
+    Breaker,
+    Patterns,
+    Redaction,
+    ToolPolicy,
+)
+from toolcell.policy.examples import failing_examples, regex_problem
+from toolcell.policy.locate import Lines
+from toolcell.policy.rules import Rule
 
 _PACKAGED = Path(__file__).parent.parent / "policies"
 _CHECKOUT = Path(__file__).parent.parent.parent.parent / "policies"
-_HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?")
-_KEY = re.compile(r"""\s*["']?([^\s"'=.]+)["']?\s*[=.]""")
+_LARGEST = 1024 * 1024
 
 
 class _Tools(Frozen):
@@ -39,18 +56,37 @@ class _Tools(Frozen):
     deny: Patterns = Field(default_factory=dict)
 
 
+class PolicyTest(Frozen):
+    """One [[test]] of a policy: a call, and what has to be decided of it."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    command: str | None = None
+    decision: Action
+    rule: str | None = None
+
+
 def _is_one(value: Any) -> Any:
     if type(value) is not int or value != 1:  # true would pass for 1
         raise ValueError(f"this toolcell reads version 1, got {value!r}")
     return value
 
 
-class _PolicyFile(Frozen):
+class PolicyFile(Frozen):
+    """The keys of a policy file."""
+
     version: Annotated[int, BeforeValidator(_is_one)]
+    extends: str | None = None
     default: Literal["deny", "ask"] = "deny"
+    on_ask: Literal["ask", "deny"] = "ask"
     tools: _Tools = _Tools()
     cell: CellSettings = CellSettings()
     limits: Limits = Limits()
+    redact: Redaction = Redaction()
+    breaker: Breaker = Breaker()
+    approvals: Approvals = Approvals()
+    rule: tuple[Rule, ...] = ()
+    test: tuple[PolicyTest, ...] = ()
 
 
 def shipped_policies() -> dict[str, Path]:
@@ -65,108 +101,159 @@ def shipped_policies() -> dict[str, Path]:
 
 def load_policy(name_or_path: str | Path) -> ToolPolicy:
     """Load a shipped policy by name, or a file by path; raises PolicyError."""
-    shipped = shipped_policies()
-    path = (shipped.get(str(name_or_path)) or Path(name_or_path)).absolute()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise PolicyError(
-            f"there is no policy {str(name_or_path)!r}: neither a file nor one of the shipped "
-            f"policies ({', '.join(shipped)})"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path}: the policy cannot be read: {error}") from None
-    return parse_policy(text, str(path))
+    return _load(_found(name_or_path), ())[0]
+
+
+def load_tests(name_or_path: str | Path) -> tuple[ToolPolicy, tuple[PolicyTest, ...]]:
+    """Load a policy with the tests that its own file holds; raises PolicyError."""
+    return _load(_found(name_or_path), ())
+
+
+def load_layer(path: Path) -> ToolPolicy:
+    """Load a file that only tightens other policies; raises PolicyError."""
+    policy, _ = _load(path.absolute(), (), layer=True)
+    return policy
 
 
 def parse_policy(text: str, source: str) -> ToolPolicy:
     """Read a policy from TOML text; `source` names it in errors. Raises PolicyError."""
+    return _parse(text, source, ())[0]
+
+
+def _found(name_or_path: str | Path) -> Path:
+    return (shipped_policies().get(str(name_or_path)) or Path(name_or_path)).absolute()
+
+
+def _load(
+    path: Path, children: tuple[Path, ...], *, layer: bool = False
+) -> tuple[ToolPolicy, tuple[PolicyTest, ...]]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        text = data.decode()
+    except FileNotFoundError:
+        shipped = ", ".join(shipped_policies())
+        raise PolicyError(
+            f"there is no policy {str(path)!r}: neither a file nor one of the shipped policies "
+            f"({shipped})"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{path}: the policy cannot be read: {error}") from None
+    if len(data) > _LARGEST:
+        raise PolicyError(f"{path}: the policy has more than {_LARGEST:,} bytes")
+    return _parse(text, str(path), (*children, path), layer=layer)
+
+
+def _parse(
+    text: str, source: str, files: tuple[Path, ...], *, layer: bool = False
+) -> tuple[ToolPolicy, tuple[PolicyTest, ...]]:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also numbers of too many digits
         raise PolicyError(f"{source}: not TOML: {error}") from None
+    lines = Lines(text)
     try:
-        parsed = _PolicyFile.model_validate(document)
-        return ToolPolicy(
-            name=Path(source).stem,
-            default=parsed.default,
-            allow=parsed.tools.allow,
-            ask=parsed.tools.ask,
-            deny=parsed.tools.deny,
-            cell=_from_here(parsed.cell, Path(source).parent),
-            limits=parsed.limits,
-            source=source,
-        )
+        parsed = PolicyFile.model_validate(document)
+        _check_rules(parsed, source, lines)
+        parent = _parent(parsed, source, lines, files)
+        policy = _extended(parent, parsed, source, _places(parsed, source, lines))
     except ValidationError as error:
-        raise PolicyError(_explain(error, text, source)) from None
+        raise PolicyError(explain(error, lines, source)) from None
+    if layer:
+        _check_layer(parsed, source, lines)
+        decides = bool({"default", "extends"} & parsed.model_fields_set)
+        policy = policy.model_copy(update={"decides": decides})
+    return policy, parsed.test
 
 
-def _from_here(cell: CellSettings, directory: Path) -> CellSettings:
-    """Take relative places to read as relative to the policy's own directory."""
-    read = tuple(place if place.startswith("~") else str(directory / place) for place in cell.read)
-    return cell.model_copy(update={"read": read})
+def _check_rules(parsed: PolicyFile, source: str, lines: Lines) -> None:
+    for place, rule in enumerate(parsed.rule):
+        if problem := regex_problem(rule):
+            where = lines.of(("rule", place, "args"))
+            raise PolicyError(f"{source}:{where}: rule {rule.id!r}: {problem}")
+        for key, number, problem in failing_examples(rule):
+            where = lines.of(("rule", place, key, number))
+            raise PolicyError(f"{source}:{where}: rule {rule.id!r}: {problem}")
 
 
-def _explain(error: ValidationError, text: str, source: str) -> str:
-    lines = []
-    for item in error.errors(include_url=False):
-        path = [str(part) for part in item["loc"]]
-        if item["type"] == "contradiction":
-            path = item["ctx"]["where"].split(".", 2)
-        where = f"{source}:{_line_of(text, path)}" if path else source
-        lines.append(f"{where}: {_problem(item, path)}")
-    return "\n".join(lines)
+def _check_layer(parsed: PolicyFile, source: str, lines: Lines) -> None:
+    """What would add something has no place in a file that only tightens."""
+    for key in ("read", "env", "preload"):
+        if key in parsed.cell.model_fields_set:
+            raise PolicyError(
+                f"{source}:{lines.of(('cell', key))}: `cell.{key}` adds to a cell, and this file "
+                "only tightens the policy; set it in the policy that you name with --policy"
+            )
 
 
-def _problem(item: Any, path: list[str]) -> str:
-    key = ".".join(path)
-    if item["type"] == "extra_forbidden":
-        return f"unknown key `{key}`{_suggestion(path)}"
-    if item["type"] == "missing":
-        return f"`{key}` is missing" + (" (write version = 1)" if key == "version" else "")
-    if item["type"] == "contradiction":
-        return str(item["msg"])
-    message = _EXPECTED.get(item["type"]) or item["msg"].removeprefix("Value error, ")
-    return f"`{key}`: {message}" if key else message
+def _parent(
+    parsed: PolicyFile, source: str, lines: Lines, files: tuple[Path, ...]
+) -> ToolPolicy | None:
+    if parsed.extends is None:
+        return None
+    where = f"{source}:{lines.of(('extends',))}"
+    base = shipped_policies().get(parsed.extends)
+    path = base or (Path(source).parent / Path(parsed.extends).expanduser()).absolute()
+    if path in files:
+        raise PolicyError(f"{where}: the policy extends itself, by way of {path}")
+    if base is None and not path.exists():
+        raise PolicyError(
+            f"{where}: there is no policy {parsed.extends!r}: neither {path} nor one of the "
+            f"shipped policies ({', '.join(shipped_policies())})"
+        )
+    return _load(path, files)[0]
 
 
-def _suggestion(path: list[str]) -> str:
-    """What an unknown key may have been meant to be: a neighbour's name, or another table's."""
-    *table, name = path
-    here = _KEYS.get(".".join(table), [])
-    if close := get_close_matches(name, here, 1):
-        return f"; did you mean `{close[0]}`?"
-    homes = [place for place, keys in _KEYS.items() if name in keys and place]
-    return f"; it belongs under [{homes[0]}]" if homes else ""
+def _extended(
+    parent: ToolPolicy | None, parsed: PolicyFile, source: str, places: dict[str, str]
+) -> ToolPolicy:
+    """Add a file to what it extends: the same tool, rule or key written again replaces it."""
+    base = parent or ToolPolicy()
+    said = parsed.model_fields_set
+    again = {name for action in STRICTEST_FIRST for name in getattr(parsed.tools, action)}
+    sets = {
+        str(action): {k: v for k, v in base.patterns(action).items() if k not in again}
+        | getattr(parsed.tools, action)
+        for action in STRICTEST_FIRST
+    }
+    rules = {rule.id: rule for rule in base.rules}
+    merged: dict[str, Any] = {
+        "name": Path(source).stem,
+        "default": parsed.default if "default" in said else base.default,
+        "on_ask": parsed.on_ask if "on_ask" in said else base.on_ask,
+        "rules": (*(rules | {rule.id: rule for rule in parsed.rule}).values(),),
+        "cell": _merged_cell(base.cell, parsed.cell, Path(source).parent),
+        "source": source,
+        "places": base.places | places,
+    }
+    for table in ("limits", "redact", "breaker", "approvals"):
+        new = getattr(parsed, table)
+        update = {key: getattr(new, key) for key in new.model_fields_set}
+        merged[table] = getattr(base, table).model_copy(update=update)
+    if len({rule.id for rule in parsed.rule}) < len(parsed.rule):
+        merged["rules"] = parsed.rule  # so that the policy itself complains of the two
+    return ToolPolicy(**merged, **sets)
 
 
-_KEYS = {
-    "": list(_PolicyFile.model_fields),
-    "tools": list(_Tools.model_fields),
-    "cell": list(CellSettings.model_fields),
-    "limits": list(Limits.model_fields),
-}
-_EXPECTED = {
-    "model_type": "expected a table",
-    "dict_type": "expected a table",
-    "tuple_type": "expected a list",
-    "string_type": "expected text in quotes",
-    "int_type": "expected a whole number",
-    "float_type": "expected a number",
-}
+def _merged_cell(base: CellSettings, cell: CellSettings, directory: Path) -> CellSettings:
+    """Replace the keys that are written; relative places to read are the file's neighbours."""
+    update = {key: getattr(cell, key) for key in cell.model_fields_set}
+    if "read" in update:
+        update["read"] = tuple(
+            place if place.startswith("~") else str(directory / place) for place in cell.read
+        )
+    if "env" in update:
+        update["env"] = base.env | cell.env
+    return base.model_copy(update=update)
 
 
-def _line_of(text: str, path: list[str]) -> int:
-    """Find the line where a key stands, or the nearest table above it; 1 where neither does."""
-    best, found, table = 0, 1, []  # type: int, int, list[str]
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
-            table = [part.strip().strip("\"'") for part in header.group(1).split(".")]
-            here = table
-        elif key := _KEY.match(line):
-            here = [*table, key.group(1)]
-        else:
-            continue
-        if len(here) > best and here == path[: len(here)]:
-            best, found = len(here), number
+def _places(parsed: PolicyFile, source: str, lines: Lines) -> dict[str, str]:
+    """Where each rule stands, by its id."""
+    found = {
+        f"{action}:{name}": f"{source}:{lines.of(('tools', str(action), name))}"
+        for action in STRICTEST_FIRST
+        for name in getattr(parsed.tools, action)
+    }
+    for place, rule in enumerate(parsed.rule):
+        found[rule.id] = f"{source}:{lines.of(('rule', place, 'id'))}"
     return found

@@ -76,6 +76,7 @@ def builtin_tools() -> list[ToolDefinition]:
             "in the background outlives the call.",
             _WRITES,
             answers="exit",
+            shell_line="command",
         ),
         _define(
             "python",
@@ -137,6 +138,7 @@ def _define(
         ),
         handler=HandlerRef(module=f"{_HANDLERS}.{module}", function=name),
         idempotent=bool(annotations.idempotent),
+        paths=("path",) if "path" in model.model_fields else (),
         arguments_model=model,
         **options,
     )

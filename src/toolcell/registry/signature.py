@@ -47,6 +47,7 @@ def define(function: Callable[..., Any]) -> ToolDefinition:
     summary, parameter_words = _docstring(function)
     hints = _hints(function)
     model = arguments_model(function, hints, parameter_words)
+    _check_named(name, declared, hints)
     try:
         return ToolDefinition(
             spec=ToolSpec(
@@ -65,6 +66,8 @@ def define(function: Callable[..., Any]) -> ToolDefinition:
             timeout=declared.timeout,
             retries=declared.retries,
             idempotent=declared.idempotent,
+            shell_line=declared.shell_line,
+            paths=declared.paths,
             typed=tuple(
                 name for name, hint in hints.items() if name != "return" and not _is_native(hint)
             ),
@@ -73,6 +76,14 @@ def define(function: Callable[..., Any]) -> ToolDefinition:
         )
     except ValidationError as error:
         raise RegistrationError(_explain(name, error)) from None
+
+
+def _check_named(name: str, declared: Declaration, hints: dict[str, Any]) -> None:
+    for named in (*declared.paths, *filter(None, [declared.shell_line])):
+        if named not in hints or named == "return":
+            raise RegistrationError(
+                f"{name}: @tool names {named!r}, which is not one of its annotated parameters"
+            )
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:

@@ -1,0 +1,268 @@
+"""`toolcell policy`: check a policy, explain a decision, run its tests, begin one."""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolcell.cli.setup import Setup
+from toolcell.errors import PolicyError
+from toolcell.model import Action, CellSettings, Limits, PreparedToolCall, ToolCall, ToolResult
+from toolcell.policy import Decider, ToolPolicy, check_policy
+from toolcell.policy.explanation import Explanation, explain
+from toolcell.policy.file import PolicyTest, load_tests, shipped_policies
+from toolcell.policy.layers import layer_files
+from toolcell.registry import ToolRegistry
+from toolcell.runtime import ToolRuntime
+from toolcell.visible import visible
+
+app = typer.Typer(
+    help="Check a policy, explain what it decides, run its tests, begin one of your own.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+_FLAG = " "  # typer would write <bool>, as if a flag took a value
+Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A shipped policy or a file.")]
+Policy = Annotated[
+    str,
+    typer.Option(
+        "--policy", "-p", metavar="NAME|FILE", envvar="TOOLCELL_POLICY", help="The policy."
+    ),
+]
+ToolFile = Annotated[
+    str | None,
+    typer.Option("--tool-file", "-t", metavar="TOOLS", help="Tools of your own, as for `call`."),
+]
+Workspace = Annotated[
+    Path | None,
+    typer.Option("--workspace", "-w", metavar="DIR", help="The workspace. Default: this one."),
+]
+AsJson = Annotated[bool, typer.Option("--json", metavar=_FLAG, help="Print JSON on stdout.")]
+
+
+@app.command()
+def check(policy: Name = "default", tool_file: ToolFile = None, as_json: AsJson = False) -> None:
+    """Read a policy, check its rules, examples and names against the tools, and sum it up.
+
+    The exit code is 2 where something is wrong; each problem has its file and line.
+    """
+    setup = Setup(policy=policy, tool_file=tool_file)
+    loaded, tests = load_tests(policy)
+    check_policy(loaded, setup.registry(), ToolRegistry.builtin())
+    if as_json:
+        print(json.dumps(loaded.model_dump(mode="json", exclude_defaults=True), indent=2))
+        return
+    examples = sum(len(rule.match) + len(rule.not_match) for rule in loaded.rules)
+    names = len(loaded.allow) + len(loaded.ask) + len(loaded.deny)
+    print(
+        f"{loaded.source}: good. {_count(names, 'tool entry', 'tool entries')}, "
+        f"{_count(len(loaded.rules), 'rule')}, {_count(examples, 'example')} that hold, "
+        f"{_count(len(tests), 'test')} (toolcell policy test runs them). What nothing matches: "
+        f"{loaded.default}."
+    )
+
+
+@app.command(name="explain")
+def explain_call(
+    tool: Annotated[str, typer.Argument(help="The tool's name.")],
+    arguments: Annotated[
+        str, typer.Argument(help="Its arguments, a JSON object; for shell, the line will do.")
+    ] = "{}",
+    policy: Policy = "default",
+    workspace: Workspace = None,
+    tool_file: ToolFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is decided of a call, by which rule and why, and what its cell would be.
+
+    Nothing runs. Example: toolcell policy explain shell 'git push origin main'
+    """
+    setup = Setup(policy=policy, workspace=workspace, tool_file=tool_file)
+    place = setup.usable_workspace()
+    effective = setup.effective_policy()
+    registry = setup.registry()
+    check_policy(effective, registry, ToolRegistry.builtin())
+    prepared = _prepared(registry, tool, arguments)
+    found = explain(Decider(effective, place), prepared)
+    if as_json:
+        print(json.dumps(_document(found), indent=2, ensure_ascii=False))
+        return
+    _print_explanation(effective, prepared, found)
+    for path in layer_files(place):
+        print(f"{'tightened by':14}{path}")
+
+
+@app.command(name="test")
+def run_tests(
+    policy: Name = "default", tool_file: ToolFile = None, as_json: AsJson = False
+) -> None:
+    """Run the [[test]] tables of a policy: calls, and what has to be decided of each.
+
+    The exit code is 1 where a decision is another.
+    """
+    setup = Setup(policy=policy, tool_file=tool_file)
+    loaded, tests = load_tests(policy)
+    registry = setup.registry()
+    check_policy(loaded, registry, ToolRegistry.builtin())
+    decider = Decider(loaded, Path.cwd())
+    outcomes = [_outcome(registry, decider, each) for each in tests]
+    wrong = [each for each in outcomes if not each["passed"]]
+    if as_json:
+        print(json.dumps(outcomes, indent=2, ensure_ascii=False))
+    elif not tests:
+        print(
+            f"{loaded.source} has no tests. Write some:\n\n"
+            '[[test]]\ntool = "shell"\ncommand = "git push"\ndecision = "ask"'
+        )
+    else:
+        for each in wrong:
+            print(f"FAILED  {each['call']}: {each['problem']}")
+        print(f"{len(outcomes) - len(wrong)} passed, {len(wrong)} failed")
+    raise typer.Exit(1 if wrong else 0)
+
+
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("toolcell.toml"),
+    extends: Annotated[
+        str, typer.Option("--extends", metavar="NAME|FILE", help="The policy to begin from.")
+    ] = "default",
+) -> None:
+    """Begin a policy of your own: a short file that extends a shipped one, with an example."""
+    if extends not in shipped_policies() and not Path(extends).is_file():
+        raise PolicyError(
+            f"there is no policy {extends!r}; the shipped ones are {', '.join(shipped_policies())}"
+        )
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(_BEGINNING.format(extends=json.dumps(extends)))
+    except FileExistsError:
+        print(f"toolcell: {file} is there already; nothing was written", file=sys.stderr)
+        raise typer.Exit(1) from None
+    print(
+        f"wrote {file}\n  use it      toolcell call --policy {file} TOOL '{{...}}'\n"
+        f"  check it    toolcell policy check {file}\n"
+        f"  ask it      toolcell policy explain --policy {file} shell 'git push'\n"
+        f"  test it     toolcell policy test {file}"
+    )
+
+
+_BEGINNING = """\
+# What this policy is for: say it here.
+
+version = 1
+extends = {extends}
+
+[tools]
+# allow = ["my_tool"]             # tools of your own; names or globs
+
+[[rule]]
+id = "git-push"
+tool = "shell"
+command = ["git", "push"]
+decision = "ask"
+reason = "it publishes"
+match = ["git push origin main"]
+not_match = ["git status"]
+
+[[test]]
+tool = "shell"
+command = "cd sub && git -C . push"
+decision = "ask"
+"""
+
+
+def _prepared(registry: ToolRegistry, tool: str, arguments: str) -> PreparedToolCall:
+    definition = registry.resolve(tool)
+    value: dict[str, Any] | str = arguments
+    if definition and definition.shell_line and not arguments.lstrip().startswith("{"):
+        value = {definition.shell_line: arguments}
+    prepared = ToolRuntime(registry).prepare(
+        ToolCall(call_id="explain", name=tool, arguments=value)
+    )
+    if isinstance(prepared, ToolResult):
+        problem = prepared.error.message if prepared.error else "it cannot be prepared"
+        print(f"toolcell: rejected before any rule is asked: {problem}", file=sys.stderr)
+        raise typer.Exit(1)
+    return prepared
+
+
+def _print_explanation(policy: ToolPolicy, prepared: PreparedToolCall, found: Explanation) -> None:
+    decision = found.decision
+    rows = [("decision", f"{decision.action}"), ("rule", decision.rule_id)]
+    if found.place:
+        rows.append(("at", found.place))
+    rows += [("why", decision.reason), ("policy", policy.name)]
+    if len(found.rulings) > 1:
+        rows += [
+            ("part" if place == 0 else "", f"{ruling.action:6} {ruling.part}  ({ruling.rule_id})")
+            for place, ruling in enumerate(found.rulings)
+        ]
+    if decision.action is not Action.DENY and prepared.definition.isolation == "cell":
+        rows.append(("cell", _cell(decision.cell, decision.limits)))
+    if found.narrowing:
+        rows.append(("narrowed by", ", ".join(rule.id for rule in found.narrowing)))
+    if found.nearest:
+        rule = found.nearest.rule
+        effect = rule.decision or "narrows the cell"
+        rows.append(("nearest rule", f"{rule.id} ({effect}), {found.nearest.place}"))
+        rows += [("", because) for because in found.nearest.because]
+    for name, text in rows:
+        print(f"{name:14}{visible(text)}")
+
+
+def _cell(cell: CellSettings, limits: Limits) -> str:
+    workspace = {"rw": "may be changed", "ro": "read-only", "none": "not there"}[cell.workspace]
+    if cell.workspace == "rw" and cell.writable:
+        workspace = f"only {', '.join(cell.writable)} may be changed"
+    return (
+        f"workspace: {workspace}; network: {cell.network}; {limits.wall:g} s, "
+        f"{limits.memory // 2**20:,} MiB, {limits.processes} processes"
+    )
+
+
+def _document(found: Explanation) -> dict[str, Any]:
+    nearest = found.nearest
+    return {
+        "decision": found.decision.model_dump(mode="json"),
+        "place": found.place,
+        "parts": [
+            {"part": str(each.part), "action": each.action, "rule": each.rule_id}
+            for each in found.rulings
+        ],
+        "narrowed_by": [rule.id for rule in found.narrowing],
+        "nearest": nearest
+        and {"rule": nearest.rule.id, "place": nearest.place, "because": nearest.because},
+    }
+
+
+def _outcome(registry: ToolRegistry, decider: Decider, test: PolicyTest) -> dict[str, Any]:
+    definition = registry.resolve(test.tool)
+    arguments = dict(test.arguments)
+    if test.command is not None:
+        arguments[(definition and definition.shell_line) or "command"] = test.command
+    call = ToolCall(call_id="test", name=test.tool, arguments=arguments)
+    prepared = ToolRuntime(registry).prepare(call)
+    shown = test.command if test.command is not None else f"{test.tool} {test.arguments}"
+    if isinstance(prepared, ToolResult):
+        problem = prepared.error.message if prepared.error else ""
+        return {"call": shown, "passed": False, "problem": f"it is no call: {problem}"}
+    decision = decider.decide(prepared)
+    problems = list(_differences(test, decision.action, decision.rule_id))
+    problem = f"{' and '.join(problems)}: {decision.reason}" if problems else ""
+    return {"call": shown, "passed": not problems, "problem": problem}
+
+
+def _differences(test: PolicyTest, action: Action, rule_id: str) -> Iterable[str]:
+    if action is not test.decision:
+        yield f"expected {test.decision}, got {action} by {rule_id}"
+    elif test.rule is not None and test.rule != rule_id:
+        yield f"expected rule {test.rule}, got {rule_id}"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

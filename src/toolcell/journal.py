@@ -1,0 +1,68 @@
+"""The journal: how the controller writes events. Redacted first, to each sink in turn.
+
+Before a call runs, an event that cannot be written is an EventLost, and the call does not run.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolcell.approvals import Clock
+from toolcell.events import Event, EventKind, EventSink
+from toolcell.model import PreparedToolCall, ToolCall, ToolResult, canonical_json
+from toolcell.redaction import Redactor
+
+_ARGUMENTS = 4096
+
+
+class EventLost(Exception):  # noqa: N818  # caught by the controller, where it becomes a result
+    """An event could not be written before the call ran, so it does not run."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """Writes the events of one run; `redactor` is that of the policy in force."""
+
+    sinks: tuple[EventSink, ...]
+    clock: Clock
+    run: str
+    redactor: Redactor = field(default_factory=Redactor)
+
+    @classmethod
+    def to(cls, sinks: EventSink | Iterable[EventSink], clock: Clock, run: str) -> "Journal":
+        """Write to one sink, or to several."""
+        several = (sinks,) if callable(sinks) else tuple(sinks)
+        return cls(several, clock, run)
+
+    def write(
+        self,
+        kind: EventKind,
+        key: str,
+        call: ToolCall,
+        about: PreparedToolCall | ToolResult | None = None,
+        **data: Any,
+    ) -> None:
+        """Write one event; raises EventLost."""
+        event = Event(
+            at=self.clock(),
+            kind=kind,
+            run=self.run,
+            key=key,
+            call_id=call.call_id,
+            tool_name=call.name,
+            data=self.redactor.value(data),
+            about=about,
+        )
+        try:
+            for sink in self.sinks:
+                sink(event)
+        except OSError as error:
+            raise EventLost(str(error)) from error
+
+
+def shown_arguments(arguments: dict[str, Any] | str) -> Any:
+    """Return arguments for an event: as they are, or the start of long ones."""
+    text = arguments if isinstance(arguments, str) else canonical_json(arguments)
+    if len(text) <= _ARGUMENTS:
+        return arguments
+    return {"start": text[:_ARGUMENTS], "characters": len(text)}

@@ -1,0 +1,79 @@
+"""Where a value comes from, as far as the syntax tells: what arithmetic would evaluate."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from toolcell.policy.facts import Unknown
+from toolcell.policy.shell import Node
+from toolcell.policy.variables import UNSEEN, names_in
+from toolcell.policy.words import word_of
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_COUNTS = frozenset(["#", "?", "$", "!", "-", "LINENO", "RANDOM", "SECONDS", "EPOCHSECONDS", "UID"])
+
+
+def sources(parts: Sequence[Node]) -> set[str]:
+    """The variables that a word's value is made of; UNSEEN for what only the run knows."""
+    found: set[str] = set()
+    for part in parts:
+        found |= _sources_of(part)
+    return found
+
+
+def _sources_of(part: Node) -> set[str]:
+    kind = part.get("Type")
+    if kind == "Lit":
+        value = part.get("Value", "")
+        return {UNSEEN} if "\\" in value else names_in(value if value != "$" else "")
+    if kind == "SglQuoted":
+        return names_in(part.get("Value", "")) | ({UNSEEN} if part.get("Dollar") else set())
+    if kind == "DblQuoted":
+        return sources(part.get("Parts", ()))
+    if kind == "ArithmExp":
+        return set()
+    if kind == "ParamExp":
+        return _expanded(part)
+    is_number = kind == "CmdSubst" and prints_number(part.get("Stmts", ()))
+    return set() if is_number else {UNSEEN}
+
+
+def _expanded(part: Node) -> set[str]:
+    name = part.get("Param", {}).get("Value", "")
+    if part.get("Length") or name in _COUNTS:
+        return set()
+    if not _NAME.fullmatch(name) or part.get("Excl"):
+        return {UNSEEN}
+    found = {name}
+    for word in _words_in(part):
+        found |= sources(word.get("Parts", ()))
+    return found
+
+
+def _words_in(part: Node) -> Iterator[Node]:
+    expansion, replacement = part.get("Exp"), part.get("Repl")
+    if expansion and "Word" in expansion and expansion.get("Op") != "@":
+        yield expansion["Word"]
+    if replacement and "With" in replacement:
+        yield replacement["With"]
+
+
+def prints_number(statements: Sequence[Node]) -> bool:
+    """Whether a substitution surely gives a number: `wc -l < f`, `date +%s`, `... | wc -l`."""
+    if len(statements) != 1:
+        return False
+    command = statements[0].get("Cmd", {})
+    while command.get("Type") == "BinaryCmd" and command.get("Op") in ("|", "|&"):
+        command = command["Y"].get("Cmd", {})
+    if command.get("Type") != "CallExpr" or "Assigns" in command:
+        return False
+    words = [word_of(word) for word in command.get("Args", ())]
+    if any(isinstance(word, Unknown) for word in words):
+        return False
+    return (
+        re.fullmatch(
+            r"wc( -[lcwm])+|nproc|date \+%[sYmdHMSjNu]|id -[ug]|expr [\d +*/%-]+|tr -(dc|cd) 0-9"
+            r"|grep -c(iE|i|E|F|v|w)? [^ -]\S*( [^ -]\S*)?",
+            " ".join(map(str, words)),
+        )
+        is not None
+    )

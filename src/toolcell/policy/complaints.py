@@ -1,0 +1,88 @@
+"""Complaints: what pydantic found in a policy file, in words, with the line."""
+
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from toolcell.model import CellSettings, Limits
+from toolcell.policy.document import Approvals, Breaker, Redaction
+from toolcell.policy.locate import Lines
+from toolcell.policy.rules import CellNarrowing, Condition, Rule
+
+_TOP = ["version", "extends", "default", "on_ask", "tools", "cell", "limits", "redact"]
+_KEYS = {
+    "": [*_TOP, "breaker", "approvals", "rule", "test"],
+    "tools": ["allow", "ask", "deny"],
+    "cell": list(CellSettings.model_fields),
+    "limits": list(Limits.model_fields),
+    "redact": list(Redaction.model_fields),
+    "breaker": list(Breaker.model_fields),
+    "approvals": list(Approvals.model_fields),
+    "rule": list(Rule.model_fields),
+    "rule.args": list(Condition.model_fields),
+    "rule.cell": list(CellNarrowing.model_fields),
+    "rule.limits": list(Limits.model_fields),
+    "test": ["tool", "arguments", "command", "decision", "rule"],
+}
+_EXPECTED = {
+    "model_type": "expected a table",
+    "dict_type": "expected a table",
+    "tuple_type": "expected a list",
+    "string_type": "expected text in quotes",
+    "int_type": "expected a whole number",
+    "float_type": "expected a number",
+    "string_too_short": "is empty",
+    "too_short": "is empty",
+}
+
+
+def explain(error: ValidationError, lines: Lines, source: str) -> str:
+    """Write all that is wrong, a line each."""
+    complaints = []
+    for item in error.errors(include_url=False):
+        path = list(item["loc"])
+        if item["type"] == "contradiction":
+            path = _split(item["ctx"]["where"])
+        elif item["type"] == "in_rule":
+            path = [*path, item["ctx"]["key"]]
+        where = f"{source}:{lines.of(tuple(path))}" if path else source
+        complaints.append(f"{where}: {_problem(item, path)}")
+    return "\n".join(dict.fromkeys(complaints))
+
+
+def _split(where: str) -> list[str | int]:
+    parts = where.split(".", 2)
+    return [int(part) if part.isdigit() else part for part in parts]
+
+
+def _problem(item: Any, path: list[str | int]) -> str:
+    key = _named(path)
+    if item["type"] == "extra_forbidden":
+        return f"unknown key `{key}`{_suggestion(path)}"
+    if item["type"] == "missing":
+        return f"`{key}` is missing" + (" (write version = 1)" if key == "version" else "")
+    if item["type"] == "contradiction":
+        return str(item["msg"])
+    message = _EXPECTED.get(item["type"]) or item["msg"].removeprefix("Value error, ")
+    return f"`{key}`: {message}" if key else message
+
+
+def _named(path: list[str | int]) -> str:
+    """A key as a person would name it: `rule[2].reason`, the second rule's."""
+    out = ""
+    for part in path:
+        out += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if out else part
+    return out
+
+
+def _suggestion(path: list[str | int]) -> str:
+    """What an unknown key may have been meant to be: a neighbour's name, or another table's."""
+    names = [part for part in path if isinstance(part, str)]
+    table, name = ".".join(names[:-1]), names[-1]
+    if table.startswith("rule.args"):
+        table = "rule.args"
+    if close := get_close_matches(name, _KEYS.get(table, []), 1):
+        return f"; did you mean `{close[0]}`?"
+    homes = [place for place, keys in _KEYS.items() if name in keys and place]
+    return f"; it belongs under [{homes[0]}]" if homes else ""

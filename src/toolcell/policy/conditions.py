@@ -1,0 +1,165 @@
+"""Conditions on arguments, compiled: does a value fit surely, or might it?
+
+A path has two views (see `paths`), and a list has many elements. A rule that allows wants
+every one of them to fit; a rule that asks or denies is content with one.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from toolcell.policy.paths import PathGlobs, Under, View, Workspace, glob_pattern
+from toolcell.policy.rules import Condition
+
+Test = Callable[[Any], bool]
+_NOTHING = object()
+
+
+class RegexError(ValueError):
+    """A regular expression that is none, or that no linear engine can match."""
+
+
+class ArgumentTest:
+    """The conditions on one argument, for a tool of which it is known whether it is a path."""
+
+    def __init__(
+        self, name: str, condition: Condition, workspace: Workspace, *, is_path: bool
+    ) -> None:
+        """Compile; raises RegexError."""
+        self.name = name
+        self._keys = name.split(".")
+        self._workspace = workspace
+        self.tests: list[tuple[str, Test]] = []
+        self.path_tests: list[tuple[str, Callable[[View], bool]]] = []
+        given = condition.model_fields_set
+        for key in ("equals", "one_of", "regex", "min", "max"):
+            if key in given:
+                value = getattr(condition, key)
+                self.tests.append((f"{key} = {value!r}", _test(key, value)))
+        if condition.under:
+            self.path_tests.append(
+                (f"under = {_shown(condition.under)}", Under(condition.under, workspace))
+            )
+        self._compile_globs(condition, is_path=is_path)
+
+    def _compile_globs(self, condition: Condition, *, is_path: bool) -> None:
+        for key, globs in (("glob", condition.glob), ("not_glob", condition.not_glob)):
+            if not globs:
+                continue
+            words = f"{key} = {_shown(globs)}"
+            wanted = key == "glob"
+            if is_path:
+                self.path_tests.append((words, _path_glob(globs, wanted=wanted)))
+            else:
+                self.tests.append((words, _text_glob(globs, wanted=wanted)))
+
+    def holds(self, arguments: dict[str, Any], *, every: bool) -> bool:
+        """Whether the argument is there and fits."""
+        return self.failing(arguments, every=every) is None
+
+    def failing(self, arguments: dict[str, Any], *, every: bool) -> str | None:
+        """Return what does not fit, in words, or None."""
+        value = self._value(arguments)
+        if value is _NOTHING:
+            return f"the call has no argument `{self.name}`"
+        elements = value if isinstance(value, list) else [value]
+        quantifier = all if every else any
+        for words, test in self.tests:
+            if isinstance(value, list) and test(value):
+                continue
+            if not (elements and quantifier(test(each) for each in elements)):
+                return f"`{self.name}` is {_brief(value)}, not {words}"
+        for words, path_test in self.path_tests:
+            if not (
+                elements and quantifier(self._path(each, path_test, every) for each in elements)
+            ):
+                return f"`{self.name}` is {_brief(value)}, not {words}"
+        return None
+
+    def _path(self, value: Any, test: Callable[[View], bool], every: bool) -> bool:
+        if not isinstance(value, str):
+            return False
+        views = self._workspace.views(value)
+        if views is None:  # what it leads to cannot be said
+            return not every
+        return all(map(test, views)) if every else any(map(test, views))
+
+    def _value(self, arguments: Any) -> Any:
+        for key in self._keys:
+            if not isinstance(arguments, dict) or key not in arguments:
+                return _NOTHING
+            arguments = arguments[key]
+        return arguments
+
+
+def _test(key: str, expected: Any) -> Test:
+    if key == "equals":
+        return lambda value: _same(value, expected)
+    if key == "one_of":
+        return lambda value: any(_same(value, each) for each in expected)
+    if key == "regex":
+        return linear_regex(expected)
+    if key == "min":
+        return lambda value: _is_number(value) and bool(value >= expected)
+    return lambda value: _is_number(value) and bool(value <= expected)
+
+
+def _same(value: Any, expected: Any) -> bool:
+    """Equality as JSON has it: true is not 1, and 1 is 1.0."""
+    if isinstance(value, bool) or isinstance(expected, bool):
+        return value is expected
+    return bool(value == expected)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _path_glob(globs: tuple[str, ...], *, wanted: bool) -> Callable[[View], bool]:
+    match = PathGlobs(globs)
+    return lambda view: match(view) is wanted
+
+
+def _text_glob(globs: tuple[str, ...], *, wanted: bool) -> Test:
+    matches = [glob_pattern(each) for each in globs]
+    return lambda value: (
+        isinstance(value, str) and any(match(value) is not None for match in matches) is wanted
+    )
+
+
+def linear_regex(pattern: str) -> Test:
+    """Compile a regular expression that has to match a whole text; raises RegexError.
+
+    The engine is that of Rust's regex crate, by way of jsonschema-rs: its time is linear in
+    the length of the text, whatever the pattern.
+    """
+    import jsonschema_rs  # not before it is needed: most policies have none
+
+    try:
+        # Alone first: "a)|(b" is only balanced by what is put around it.
+        for text in (pattern, rf"^(?:{pattern})$"):
+            validator = jsonschema_rs.Draft202012Validator(
+                {"type": "string", "pattern": text}, pattern_options=jsonschema_rs.RegexOptions()
+            )
+    except (jsonschema_rs.ValidationError, ValueError):
+        raise RegexError(f"{pattern!r} is not a regular expression{_why(pattern)}") from None
+    return lambda value: isinstance(value, str) and validator.is_valid(value)
+
+
+def _why(pattern: str) -> str:
+    if re.search(r"\(\?[=!<]|\\[1-9]", pattern):
+        return " of the linear engine: it has neither look-around nor back-references"
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f": {error}"
+    return ""
+
+
+def _shown(texts: tuple[str, ...]) -> str:
+    return repr(texts[0]) if len(texts) == 1 else repr(list(texts))
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

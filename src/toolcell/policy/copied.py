@@ -1,0 +1,108 @@
+"""Copies, moves and links: what is put where."""
+
+import posixpath
+
+from toolcell.policy.facts import Unknown, Word, Words
+from toolcell.policy.options import Found, read, spec
+from toolcell.policy.places import Places, below, everything
+
+_CP = spec(
+    "-abdfHilLnPpRrsuvxZT -t: -S: --archive --attributes-only --backup? --copy-contents --debug"
+    " --dereference --force --interactive --link --keep-directory-symlink --no-clobber"
+    " --no-dereference --no-preserve: --no-target-directory --one-file-system --parents"
+    " --preserve? --recursive --reflink? --remove-destination --sparse: --strip-trailing-slashes"
+    " --suffix: --symbolic-link --target-directory: --update? --verbose --context?"
+)
+_MV = spec(
+    "-bfinuvTZ -t: -S: --backup? --debug --exchange --force --interactive --no-clobber --no-copy"
+    " --no-target-directory --strip-trailing-slashes --suffix: --target-directory: --update?"
+    " --verbose --context"
+)
+LN = spec(
+    "-bdFfiLnPrsvT -t: -S: --backup? --directory --force --interactive --logical"
+    " --no-dereference --physical --relative --symbolic --suffix: --target-directory:"
+    " --no-target-directory --verbose"
+)
+_INSTALL = spec(
+    "-bcCDdpsvTZ -g: -m: -o: -t: -S: --backup? --compare --context? --directory --group:"
+    " --mode: --owner: --preserve-context --preserve-timestamps --strip --strip-program:"
+    " --suffix: --target-directory: --no-target-directory --verbose"
+)
+
+
+def destinations(found: Found) -> tuple[Places, Places]:
+    """Split the operands of cp, mv or ln into what is taken and where it is put."""
+    directories = found.values("t", "target-directory")
+    sources = found.operands if directories else found.operands[:-1]
+    targets = directories or found.operands[-1:]
+    into = [below(target, source) for target in targets for source in sources]
+    return sources, [*targets, *into]
+
+
+def copied(words: Words) -> Places:
+    """`cp`: the destination, and what may lie in it afterwards."""
+    found = read(words[1:], _CP, permute=True)
+    if found.unknown:
+        return everything(words)
+    sources, places = destinations(found)
+    if found.has("parents"):
+        texts = [each for each in sources if isinstance(each, str)]
+        places += [posixpath.join(str(places[0]), each.lstrip("/")) for each in texts]
+    return places
+
+
+def moved(words: Words) -> Places:
+    """`mv`: the sources are gone afterwards, which is a write as well."""
+    found = read(words[1:], _MV, permute=True)
+    if found.unknown:
+        return everything(words)
+    sources, places = destinations(found)
+    return [*sources, *places]
+
+
+def linked(words: Words) -> Places:
+    """`ln`: the link."""
+    found = read(words[1:], LN, permute=True)
+    if found.unknown:
+        return everything(words)
+    if len(found.operands) == 1 and not found.has("t", "target-directory"):
+        return [below(".", found.operands[0]), *_hard(found, found.operands)]
+    sources, places = destinations(found)
+    return [*places, *_hard(found, sources)]
+
+
+def _hard(found: Found, sources: list[Word]) -> Places:
+    """A hard link is the file itself under another name: whoever makes one may write it."""
+    return [] if found.has("s", "symbolic") else list(sources)
+
+
+def installed(words: Words) -> Places:
+    """`install`: the copies, or with -d directories."""
+    found = read(words[1:], _INSTALL, permute=True)
+    if found.unknown:
+        return everything(words)
+    return found.operands if found.has("d", "directory") else destinations(found)[1]
+
+
+def converted(words: Words) -> Places:
+    """`dd of=FILE`."""
+    texts = [word for word in words[1:] if isinstance(word, str)]
+    places: Places = [word.partition("=")[2] for word in texts if word.startswith("of=")]
+    return [*places, Unknown.ANY] if Unknown.ANY in words else places
+
+
+_RSYNC_FILES = ("--log-file=", "--backup-dir=", "--write-batch=", "--partial-dir=", "--temp-dir=")
+
+
+def _is_remote(place: Word) -> bool:
+    return isinstance(place, str) and ":" in place.partition("/")[0]
+
+
+def transferred(words: Words) -> Places:
+    """rsync, scp: the last operand, unless it lies on another machine."""
+    operands = [word for word in words[1:] if isinstance(word, Unknown) or word[:1] != "-"]
+    texts = [word for word in words[1:] if isinstance(word, str)]
+    files: Places = [text.partition("=")[2] for text in texts if text.startswith(_RSYNC_FILES)]
+    if not operands or _is_remote(operands[-1]):
+        return files
+    return [*files, operands[-1], *(below(operands[-1], source) for source in operands[:-1])]

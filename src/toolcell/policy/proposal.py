@@ -1,0 +1,114 @@
+"""Proposals: a prepared call as the rules look at it, and the parts that are decided one by one.
+
+A shell line is as many parts as it has simple commands and files that it writes. Any
+other call is one part.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from toolcell.model import PreparedToolCall, ToolDefinition
+from toolcell.policy.lines import Line, read_line
+from toolcell.policy.paths import Workspace
+
+_PATH_FORMATS = ("path", "file-path", "directory-path")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is decided by itself; the strictest decision of all parts is the call's.
+
+    Not `required` is what no rule needs to allow: a wrapper, whose command is a part of its
+    own, and what a program that was allowed writes. They can still be asked about or denied.
+    """
+
+    kind: Literal["call", "command", "write", "unreadable"]
+    words: tuple[str | None, ...] = ()
+    path: str | None = None
+    required: bool = True
+    doubt: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "command":
+            return " ".join("..." if word is None else word or "''" for word in self.words)
+        if self.kind == "write":
+            return f"writing {self.path if self.path is not None else 'to a computed path'}"
+        return "the line" if self.kind == "unreadable" else "the call"
+
+
+CALL = (Part("call"),)
+
+
+class Proposal:
+    """A call, with what its tool's schema says of its arguments; the line is read when needed."""
+
+    def __init__(
+        self, definition: ToolDefinition, arguments: dict[str, Any], workspace: Workspace
+    ) -> None:
+        self.definition = definition
+        self.arguments = arguments
+        self.workspace = workspace
+        workspace.look_again()
+
+    @classmethod
+    def of(cls, prepared: PreparedToolCall, workspace: Workspace) -> "Proposal":
+        """Look at a prepared call."""
+        return cls(prepared.definition, prepared.arguments, workspace)
+
+    @property
+    def line(self) -> str | None:
+        """The shell line that the call would run, where its tool takes one."""
+        name = self.definition.shell_line
+        value = self.arguments.get(name) if name else None
+        return value if isinstance(value, str) else None
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the call, its line read."""
+        return CALL if self.line is None else parts_of(read_line(self.line))
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The paths that a call of another tool than a shell may write."""
+        if self.definition.spec.annotations.read_only:
+            return ()
+        values = (self.arguments.get(name) for name in path_arguments(self.definition))
+        return tuple(_texts(values))
+
+
+def parts_of(line: Line) -> tuple[Part, ...]:
+    """Return the parts of a line that was read."""
+    if line.unreadable:
+        return (Part("unreadable", doubt=line.unreadable),)
+    commands = [
+        Part("command", words=each.words, required=not each.wraps, doubt=each.doubt)
+        for each in line.commands
+    ]
+    writes = [Part("write", path=each.path, required=not each.implied) for each in line.writes]
+    # A line of nothing, such as a comment, runs nothing: it is decided as a call of its tool.
+    return (*commands, *writes) or CALL
+
+
+def path_arguments(definition: ToolDefinition) -> list[str]:
+    """Name the arguments of a tool that are paths, as it says or its input schema does."""
+    properties = definition.spec.input_schema.get("properties") or {}
+    found = [name for name, schema in properties.items() if is_path(schema)]
+    return list(dict.fromkeys([*definition.paths, *found]))
+
+
+def is_path(schema: Any) -> bool:
+    """Whether a schema is that of a path, of an optional one, or of a list of them."""
+    if not isinstance(schema, dict):
+        return False
+    inner = [schema.get("items"), *(schema.get("anyOf") or ())]
+    return schema.get("format") in _PATH_FORMATS or any(map(is_path, inner))
+
+
+def _texts(values: Iterable[Any]) -> Iterable[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from _texts(value)

@@ -1,0 +1,305 @@
+"""The facts of a line as they are gathered, command by command, in the order of the text.
+
+`Reading` knows nothing of syntax. It is told of commands by their words, of redirections and
+of assignments, looks through wrappers, and asks for code inside code to be read in turn.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from toolcell.policy.behind import Behind, Code, Inner, is_system, program
+from toolcell.policy.copied import LN
+from toolcell.policy.directories import Directories, is_socket
+from toolcell.policy.doubts import DOUBTED, doubt_about
+from toolcell.policy.effects import CHANGERS, SPECIAL, Effect, Set, effect_of
+from toolcell.policy.facts import Command, Line, Unknown, Unreadable, Word, Words, Write
+from toolcell.policy.options import read
+from toolcell.policy.places import below
+from toolcell.policy.variables import Values, danger, names_in
+from toolcell.policy.wrappers import WRAPPERS, look_through
+from toolcell.policy.written import WRITERS, written_by
+
+KNOWN = WRAPPERS | WRITERS | DOUBTED | CHANGERS | SPECIAL
+_MOST_NESTED = 12  # commands behind commands, code inside code
+_MOST_TEXTS = 64  # pieces of code in one line that need the parser
+_LATE_NAME = "a variable is set whose name is only known at run time; it may be PATH"
+_PLAIN = re.compile(r"[\w@%+:,./ -]*", re.ASCII)
+_OF_ONES_OWN = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+
+ReadCode = Callable[["Reading", Code, str], None]  # of what, how it is read, its text
+
+
+@dataclass(slots=True)
+class _Found:
+    """A command while its doubts are still being gathered."""
+
+    words: Words
+    wraps: bool
+    doubts: list[str]
+    defined: bool | None = None  # a function of the line: surely, perhaps, or not at all
+
+    def command(self) -> Command:
+        words = tuple(word if isinstance(word, str) else None for word in self.words)
+        return Command(words, self.wraps, "; ".join(dict.fromkeys(filter(None, self.doubts))))
+
+
+@dataclass(slots=True)
+class Given:
+    """What stands around a command: assignments before it, a here-document, a doubt.
+
+    `stdin` is the text it reads, None where that is not in the line. `sets` are what a
+    declaration sets, where the parser has told the words apart.
+    """
+
+    prefix: list[tuple[str, Word]] = field(default_factory=list)
+    stdin: str | None = None
+    doubt: str = ""
+    sets: list[Set] | None = None
+
+
+class Reading:
+    """What has been found in one line so far."""
+
+    def __init__(self, read_code: ReadCode) -> None:
+        """Make an empty one; `read_code` reads code inside the line, and tells this of it."""
+        self._read_code = read_code
+        self._found: list[_Found] = []
+        self._writes: dict[Write, None] = {}
+        self._later: list[tuple[int, str]] = []
+        self._depth = 0
+        self._texts = 0
+        self._again: list[int] = []  # where loops and functions begin, which may run again
+        self._functions: dict[str, bool] = {}
+        self.directories = Directories()
+        self.values = Values()
+
+    def finish(self) -> Line:
+        """Return the facts, with the doubts that only the whole line can tell."""
+        commands = self._found
+        for start, doubt in self._later:
+            for each in commands[start:]:
+                each.doubts.append(doubt)
+        for each in commands:
+            self._call(each)
+        name = self.values.runs()
+        if name:
+            doubt = f"arithmetic evaluates {name}, and runs commands that its value may hold"
+            commands = [*commands, _Found((Unknown.ANY,), wraps=False, doubts=[doubt])]
+        return Line(tuple(each.command() for each in commands), self._all_writes())
+
+    def _call(self, each: _Found) -> None:
+        """A function of the line's own is looked through; one that hides a program is not."""
+        name = each.words[0]
+        if each.defined is None or not isinstance(name, str) or name not in self._functions:
+            return
+        if each.defined and name not in KNOWN and self._functions[name]:
+            each.wraps = True
+        else:
+            each.doubts.append(f"{name} may be the function that the line defines")
+
+    def _all_writes(self) -> tuple[Write, ...]:
+        found: dict[Write, None] = {}
+        for write in self._writes:
+            for path in self.directories.through_links([write.path]):
+                found[Write(path, write.implied)] = None
+        return tuple(found)
+
+    def command(self, words: Words, given: Given | None = None) -> None:
+        """Take a simple command that the line's own shell runs."""
+        given = given or Given()
+        doubts = [given.doubt, *self._prefixed(words, given)]
+        effect = effect_of(words, given.sets)
+        self._command(words, [*doubts, effect.here], given.stdin, direct=True)
+        self._take_effect(effect)
+
+    def _prefixed(self, words: Words, given: Given) -> list[str]:
+        stays = words[0] in SPECIAL
+        return [
+            doubt
+            for name, value in given.prefix
+            if (doubt := self.assigned(name, value, stays=stays, words=words))
+        ]
+
+    def _take_effect(self, effect: Effect) -> None:
+        self.later(effect.later)
+        for name, value in effect.sets:
+            self.sets(name, value)
+        for subscript in effect.evaluates:
+            self.values.evaluates(names_in(subscript))
+        for name in effect.integers:
+            self.values.is_integer(name)
+        self.values.maps.update(effect.maps)
+        if effect.enters is not None:
+            self.directories.enter(effect.enters)
+        if effect.forgets_functions:
+            self._functions = dict.fromkeys(self._functions, False)
+
+    def sets(self, name: str | None, value: Word) -> None:
+        """Take an assignment that holds for what follows."""
+        if name is None:
+            self.later(_LATE_NAME)
+            return
+        self.values.holds_text(name, value)
+        self.later(danger(name, value))
+
+    def assigned(self, name: str, value: Word, *, stays: bool = False, words: Words = ()) -> str:
+        """Take an assignment for one command; returns why that command is in doubt."""
+        self.values.holds_text(name, value)
+        doubt = "" if _is_harmless_for(name, value, words) else danger(name, value)
+        if stays:
+            self.later(doubt)
+        return doubt
+
+    def later(self, doubt: str) -> None:
+        """Put every command that follows in doubt, and in a loop those before it too."""
+        if doubt:
+            self._later.append((self._again[0] if self._again else len(self._found), doubt))
+
+    @contextmanager
+    def repeated(self) -> Iterator[None]:
+        """What is found within may run more than once."""
+        self._again.append(len(self._found))
+        yield
+        self._again.pop()
+
+    def defines(self, name: str, *, surely: bool) -> None:
+        """Take the definition of a function; `surely`: every command that follows sees it."""
+        surely = surely and _OF_ONES_OWN.fullmatch(name) is not None
+        self._functions[name] = surely and self._functions.get(name, True)
+
+    def unseen(self, doubt: str) -> None:
+        """Take a command of which nothing is known but that it may run."""
+        self._add((Unknown.ANY,), [doubt])
+
+    def writes(self, place: Word, *, implied: bool) -> None:
+        """Take a path that is written."""
+        for path in self.directories.paths(place):
+            self._writes[Write(path, implied)] = None
+
+    def redirects(self, place: Word, *, out: bool) -> str:
+        """Take a redirection to a path; returns why its command is in doubt."""
+        if is_socket(place):
+            return f"bash opens a network connection for {place}"
+        if out:
+            self.writes(place, implied=False)
+        return ""
+
+    def _add(self, words: Words, doubts: list[str], *, wraps: bool = False) -> _Found:
+        found = _Found(words, wraps, list(doubts))
+        self._found.append(found)
+        return found
+
+    def _command(
+        self, words: Words, doubts: list[str], stdin: str | None, *, direct: bool = False
+    ) -> None:
+        doubts = [*doubts, doubt_about(words, suspect=self.values.suspect)]
+        behind = look_through(words)
+        if behind is None:
+            found = self._add(words, doubts)
+        else:
+            wraps = is_system(words[0]) and not behind.own
+            found = self._add(words, [*doubts, behind.doubt], wraps=wraps)
+        if direct:
+            found.defined = self._functions.get(str(words[0]), False)
+        for place in written_by(words):
+            self.writes(place, implied=True)
+        self._link(words)
+        if behind is not None:
+            self._behind(words, behind, doubts[:-1], stdin)
+
+    def _behind(self, words: Words, behind: Behind, doubts: list[str], stdin: str | None) -> None:
+        for place in behind.writes:
+            self.writes(place, implied=True)
+        for place in behind.directories:
+            self.directories.enter(place)
+        doubts = [*doubts, *(self.assigned(name, value) for name, value in behind.assigned)]
+        with self._deeper() as deep_enough:
+            for inner in behind.inner:
+                if not deep_enough:
+                    self.unseen("commands are nested too deeply here to be read")
+                elif isinstance(inner, Code):
+                    self._code(inner, doubts, stdin)
+                else:
+                    self._inner(words, inner, doubts, stdin)
+
+    def _inner(self, outer: Words, inner: Inner, doubts: list[str], stdin: str | None) -> None:
+        if program(outer[0]) in ("command", "builtin"):
+            self.command(inner.words, Given(stdin=stdin, doubt="; ".join(filter(None, doubts))))
+            return
+        self._command(inner.words, [*doubts, inner.doubt], stdin)
+
+    @contextmanager
+    def _deeper(self) -> Iterator[bool]:
+        self._depth += 1
+        yield self._depth <= _MOST_NESTED
+        self._depth -= 1
+
+    def code(self, code: Code) -> None:
+        """Take code inside the line that its syntax does not show as such."""
+        with self._deeper() as deep_enough:
+            if deep_enough:
+                self._code(code, [], None)
+            else:
+                self.unseen("commands are nested too deeply here to be read")
+
+    def _code(self, code: Code, doubts: list[str], stdin: str | None) -> None:
+        text = stdin if code.stdin else code.text
+        start = len(self._found)
+        if text is None:
+            self.unseen(f"it runs {code.why}, which is only known at run time")
+        else:
+            self._text(code, text)
+        if text is not None and code.dialect == "foreign" and not _PLAIN.fullmatch(text):
+            doubts = [*doubts, f"{code.why} may be read otherwise than bash would"]
+        for each in self._found[start:]:
+            each.doubts += doubts
+
+    def _text(self, code: Code, text: str) -> None:
+        self._texts += 1
+        if self._texts > _MOST_TEXTS:
+            raise Unreadable("the line has too much code inside code to be read")
+        outside = self._functions
+        self._functions = outside if code.same_shell else {}
+        try:
+            self._read_code(self, code, text)
+        except Unreadable as error:
+            if not error.lasting:
+                raise
+            self.unseen(f"{code.why} cannot be read: {error}")
+        finally:
+            self._functions = outside
+
+    def _link(self, words: Words) -> None:
+        """Remember the names under which `ln -s` and `cp -s` make a path known."""
+        name = program(words[0])
+        if name not in ("ln", "gln", "cp", "gcp"):
+            return
+        found = read(words[1:], LN, permute=True)
+        if not found.has("s", "symbolic", "symbolic-link"):
+            return
+        directories = found.values("t", "target-directory")
+        sources = found.operands if directories else found.operands[:-1] or found.operands
+        targets = directories or (found.operands[-1:] if len(found.operands) > 1 else ["."])
+        for source in sources:
+            for target in targets:
+                self.directories.link(target, source)
+                self.directories.link(below(target, source), source)
+
+
+def _is_harmless_for(name: str, value: Word, words: Words) -> bool:
+    """Some variables change nothing for the command that they are set for alone."""
+    command = words[0] if words else ""
+    if name == "IFS":
+        return command in ("read", "mapfile", "readarray")
+    if (
+        name == "PYTHONPATH"
+        and isinstance(value, str)
+        and not re.search(r"(^|:)(/|~|.*\.\.)", value)
+    ):
+        # These load code from the workspace in any case.
+        return command in ("pytest", "py.test") or (
+            program(command).startswith("python") and words[1:2] in (("-m",), ("-c",))
+        )
+    return False

@@ -1,0 +1,131 @@
+"""Variables that change what runs, and those whose value bash may run as code.
+
+Arithmetic in bash evaluates what its variables hold, array subscripts included, and a
+subscript may hold `$(command)`. So a value that nobody has seen must not get there.
+"""
+
+import re
+from collections.abc import Iterable
+
+from toolcell.policy.facts import Unknown, Word, listed
+
+_EXACT = listed(
+    # what the shell finds and how it reads
+    "PATH BASH_ENV ENV IFS SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND CDPATH SHELL HOME EXECIGNORE"
+    " BASH_CMDS BASH_ALIASES BASH_COMPAT BASH_LOADABLES_PATH POSIXLY_CORRECT FPATH ZDOTDIR"
+    " TEXTDOMAIN TEXTDOMAINDIR NLSPATH LOCPATH GCONV_PATH GLIBC_TUNABLES"
+    # what programs start
+    " VISUAL BROWSER RSYNC_RSH CVS_RSH SVN_SSH SSH_ASKPASS SUDO_ASKPASS TAR_OPTIONS LESSOPEN"
+    " LESSCLOSE LESS MORE VIMINIT EXINIT GVIMINIT MYVIMRC VIM VIMRUNTIME EMACSLOADPATH"
+    " RIPGREP_CONFIG_PATH FZF_DEFAULT_COMMAND FZF_DEFAULT_OPTS GREP_OPTIONS ZIPOPT UNZIP"
+    # what programs load
+    " CLASSPATH JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS MAVEN_OPTS GRADLE_OPTS"
+    " NODE_OPTIONS NODE_PATH MAKEFLAGS MFLAGS GNUMAKEFLAGS MAKEFILES GOFLAGS GOROOT GOPATH"
+    " PYTEST_ADDOPTS PYTEST_PLUGINS PHPRC PHP_INI_SCAN_DIR DOTNET_STARTUP_HOOKS OPENSSL_CONF"
+    " OPENSSL_ENGINES OPENSSL_MODULES CURL_HOME WGETRC KUBECONFIG DOCKER_CONFIG DOCKER_HOST"
+    " AWS_CONFIG_FILE GTK_MODULES QT_PLUGIN_PATH INPUTRC RUSTFLAGS RUSTDOCFLAGS CC CXX CPP LD"
+    " AR AS FC NVCC MANOPT TERMINFO GNUPGHOME TCLLIBPATH R_HOME ERL_LIBS"
+)
+_PREFIXES = (
+    *["LD_", "DYLD_", "GIT_", "PYTHON", "PERL5", "RUBY", "BASH_FUNC_", "XDG_", "LUA_", "CARGO_"],
+    *["RUSTC", "npm_config_", "NPM_CONFIG_", "YARN_", "COR_", "CORECLR_", "R_PROFILE"],
+    *["R_ENVIRON", "JULIA_", "ERL_", "PKG_CONFIG", "CMAKE_", "PIP_", "UV_", "BUNDLE_"],
+)
+_SUFFIXES = ("PAGER", "EDITOR")
+
+# Some settings that everybody makes, and the values with which they run nothing.
+_HARMLESS = [
+    (re.compile(name), re.compile(value, re.DOTALL))
+    for name, value in [
+        (r"(\w+_)?PAGER", r"cat|less|more|"),
+        (r"(GIT_)?(SEQUENCE_)?EDITOR|VISUAL", r"true|false|:|cat|"),
+        (r"GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)", r".*"),
+        (r"GIT_(TERMINAL_PROMPT|MERGE_AUTOEDIT|OPTIONAL_LOCKS|LFS_SKIP_SMUDGE)", r".*"),
+        (r"GIT_(TRACE\w*|CURL_VERBOSE)", r"[012]|true|false|"),
+        (r"PYTHON(UNBUFFERED|DONTWRITEBYTECODE|HASHSEED|IOENCODING|UTF8|FAULTHANDLER)", r".*"),
+        (r"PYTHON(NOUSERSITE|OPTIMIZE|ASYNCIODEBUG|DEVMODE|TRACEMALLOC|SAFEPATH|MALLOC)", r".*"),
+        (r"PYTHONWARNINGS", r"(error|ignore|always|default|module|once)(::\w*Warning)?"),
+        (r"LESS", r"-?[a-zA-Z]*"),
+        (r"NODE_OPTIONS", r"(--(max-old-space-size=\d+|no-warnings|trace-warnings) ?)*"),
+        (r"MAKEFLAGS", r"-?-?j ?\d*|-?s"),
+        (r"GOFLAGS", r"-mod=\w+|"),
+        (r"CC|CXX|CPP|LD|AR", r"(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|lld|ar|llvm-ar)(-\d+)?"),
+        (r"RUSTFLAGS", r"-D ?warnings|"),
+        (r"CARGO_(TERM_COLOR|INCREMENTAL|NET_OFFLINE|TARGET_DIR|BUILD_JOBS)", r".*"),
+        (r"PIP_(NO_INPUT|DISABLE_PIP_VERSION_CHECK|NO_CACHE_DIR|QUIET|NO_COLOR)", r".*"),
+        (r"UV_(OFFLINE|NO_CACHE|NO_PROGRESS|FROZEN|LINK_MODE)", r".*"),
+        (r"XDG_(RUNTIME_DIR|SESSION_\w+|CACHE_HOME)", r".*"),
+        (r"npm_config_(loglevel|yes|audit|fund|progress)", r".*"),
+    ]
+]
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_RUNS_VALUE = re.compile(r"[$`]")
+UNSEEN = ""  # in a graph of names: a value that only the run knows
+
+
+def danger(name: str, value: Word) -> str:
+    """Why setting a variable may change what runs; "" where it does not."""
+    if not (name in _EXACT or name.startswith(_PREFIXES) or name.endswith(_SUFFIXES)):
+        return ""
+    if isinstance(value, str) and any(
+        n.fullmatch(name) and v.fullmatch(value) for n, v in _HARMLESS
+    ):
+        return ""
+    if name == "PATH":
+        return "PATH is set, so the command may be another program"
+    return f"{name} is set, which can change what the command runs"
+
+
+class Values:
+    """Which variables hold what nobody has seen, and which are evaluated."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, set[str]] = {}
+        self._evaluated: set[str] = set()
+        self._integers: set[str] = set()
+        self.maps: set[str] = set()  # associative arrays, whose subscripts are no arithmetic
+        self.suspect = False  # a value may begin with a dash, or nobody has seen it
+
+    def holds(self, name: str, sources: Iterable[str], *, files: bool = False) -> None:
+        """Note that a variable gets its value from others, or from UNSEEN: names of `files`."""
+        sources = set(sources)
+        self._held.setdefault(name, set()).update(sources)
+        self.suspect = self.suspect or (UNSEEN in sources and not files)
+
+    def holds_text(self, name: str, text: Word) -> None:
+        """Note a value that stands in the line; SAFE is one that was noted by its sources."""
+        if isinstance(text, Unknown):
+            self.holds(name, [] if text is Unknown.SAFE else [UNSEEN])
+            return
+        if text.startswith("-") and not text[1:].isdigit():
+            self.suspect = True
+        self._held.setdefault(name, set()).update(names_in(text))
+
+    def is_integer(self, name: str) -> None:
+        """Note `declare -i`: from then on every value is evaluated."""
+        self._integers.add(name)
+
+    def evaluates(self, names: Iterable[str]) -> None:
+        """Note that arithmetic evaluates variables, or UNSEEN text."""
+        self._evaluated.update(names)
+
+    def runs(self) -> str:
+        """Return the variable whose unseen value arithmetic runs, "" if there is none."""
+        waiting = sorted(self._evaluated | (self._integers & self._held.keys()))
+        seen: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name == UNSEEN:
+                return "a value"
+            if name not in seen:
+                seen.add(name)
+                held = self._held.get(name, set())
+                if UNSEEN in held:
+                    return name
+                waiting += held
+        return ""
+
+
+def names_in(text: str) -> set[str]:
+    """The variables that text names when arithmetic evaluates it."""
+    return {UNSEEN} if _RUNS_VALUE.search(text) else set(_NAME.findall(text))

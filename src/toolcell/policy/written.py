@@ -1,0 +1,274 @@
+"""Where programs that are known to write will write, by their operands and options.
+
+Too much rather than too little: of a command with an option that is not known here, every
+word counts as a place that it writes.
+"""
+
+import re
+from collections.abc import Callable
+
+from toolcell.policy.behind import program
+from toolcell.policy.copied import converted, copied, installed, linked, moved, transferred
+from toolcell.policy.doubts import SED, sed_code
+from toolcell.policy.downloads import curled, fetched
+from toolcell.policy.facts import Unknown, Words
+from toolcell.policy.options import Spec, read, spec
+from toolcell.policy.places import Places, everything
+from toolcell.policy.scripts import read_sed
+
+
+def written_by(words: Words) -> Places:
+    """Return the paths that a command writes, Unknown where only the run knows."""
+    name = program(words[0])
+    name = name[1:] if name.startswith("g") and name[1:] in WRITERS else name
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(words)
+    plain = _PLAIN.get(name)
+    if plain is not None:
+        options, skip = plain
+        found = read(words[1:], options, permute=True)
+        return everything(words) if found.unknown else found.operands[skip:]
+    return _named(name, words)
+
+
+def _operands(options: str, skip: int = 0) -> tuple[Spec, int]:
+    return spec(options), skip
+
+
+# Programs that write every operand, but for the first few.
+_PLAIN: dict[str, tuple[Spec, int]] = {
+    "tee": _operands("-aip --append --ignore-interrupts --output-error?"),
+    "touch": _operands(
+        "-acfhm -d: -r: -t: --date: --no-create --no-dereference --reference: --time:"
+    ),
+    "mkdir": _operands("-pvZ -m: --mode: --parents --verbose --context?"),
+    "rm": _operands(
+        "-dfiIrRv --dir --force --interactive? --no-preserve-root --one-file-system"
+        " --preserve-root? --recursive --verbose"
+    ),
+    "rmdir": _operands("-pv --ignore-fail-on-non-empty --parents --verbose"),
+    "unlink": _operands(""),
+    "shred": _operands(
+        "-fuvxz -n: -s: --exact --force --iterations: --random-source: --remove? --size:"
+        " --verbose --zero"
+    ),
+    "truncate": _operands("-co -r: -s: --io-blocks --no-create --reference: --size:"),
+    "fallocate": _operands(
+        "-cdinpvxz -l: -o: --length: --offset: --keep-size --punch-hole --zero-range"
+    ),
+    "mkfifo": _operands("-Z -m: --mode: --context?"),
+    "chattr": _operands("-RVf -v: -p: -aAcCdDeFijmPsStTux", 0),
+    "setfacl": _operands("-bkdRLP -m: -x: -M: -X: --modify: --remove: --set: --recursive"),
+    "sponge": _operands("-a"),
+    "dos2unix": _operands("-klqs --keepdate --quiet"),
+    "unix2dos": _operands("-klqs --keepdate --quiet"),
+    "mknod": _operands("-Z -m: --mode: --context?"),
+    "uniq": _operands(
+        "-cdDiuz -f: -s: -w: --count --repeated --all-repeated? --skip-fields: --group?"
+        " --ignore-case --skip-chars: --unique --zero-terminated --check-chars:",
+        1,
+    ),
+    "ed": _operands("-EGlrsv -p: --quiet --silent --extended-regexp", 0),
+}
+_MODES = re.compile(r"-[rwxXstugoa]+(,.*)?")
+
+
+def _changed(words: Words) -> Places:
+    """chmod, chown, chgrp: what follows the mode or the owner."""
+    given = [w for w in words[1:] if isinstance(w, Unknown) or _MODES.fullmatch(w) or w[:1] != "-"]
+    has_reference = any(isinstance(w, str) and w.startswith("--ref") for w in words)
+    return given if has_reference else given[1:]
+
+
+def _sed(words: Words) -> Places:
+    found = read(words[1:], SED, permute=True)
+    if found.unknown:
+        return everything(words)
+    code, files = sed_code(words)
+    places: Places = list(read_sed(code).writes) if code is not None else []
+    return [*places, *files] if found.has("i", "in-place") else places
+
+
+def _in_place(words: Words) -> Places:
+    """perl, ruby: every word, where an option -i says that files are edited in place."""
+    texts = [word for word in words[1:] if isinstance(word, str)]
+    is_edit = any(re.match(r"-[0-9acFlnpswWE]*i", text) for text in texts)
+    return everything(words) if is_edit else []
+
+
+_PATCH = spec(
+    "-bceEflNnRstTuvZ -B: -d: -D: -F: -g: -i: -o: -p: -r: -V: -x: -Y: -z: --backup"
+    " --backup-if-mismatch --no-backup-if-mismatch --prefix: --context --directory: --ifdef:"
+    " --dry-run --remove-empty-files --force --fuzz: --input: --ignore-whitespace --normal"
+    " --forward --output: --strip: --reject-file: --reverse --quiet --silent --batch --unified"
+    " --verbose --posix --merge? --follow-symlinks --binary --suffix: --version-control:"
+)
+
+
+def _patch(words: Words) -> Places:
+    found = read(words[1:], _PATCH, permute=True)
+    if found.has("dry-run"):
+        return []
+    named = found.values("o", "output", "r", "reject-file")
+    return [*named, *(found.operands[:1] or [Unknown.ANY])]  # without a file, the patch names them
+
+
+def _values(words: Words, pattern: str) -> Places:
+    """The values of options that match a pattern, attached or in the next word."""
+    values: Places = []
+    for place, word in enumerate(words[1:], 1):
+        match = re.fullmatch(rf"(?:{pattern})(=?)(.*)", word) if isinstance(word, str) else None
+        if match is None:
+            continue
+        attached = match[match.lastindex or 0]
+        values += [attached] if attached else words[place + 1 : place + 2]
+    return values
+
+
+def _tar(words: Words) -> Places:
+    first = words[1] if len(words) > 1 else ""
+    letters = str(first) if isinstance(first, str) else ""
+    archive = _values(words, r"-[A-Za-z]*f|--file")
+    if letters[:1] != "-" and "f" in letters:
+        archive += words[2:3]
+    if _tar_does(words, letters, "x", "--(?:extract|get)"):
+        return [*(_values(words, r"-[A-Za-z]*C|--directory") or ["."])]
+    makes = _tar_does(words, letters, "cruA", "--(?:create|append|update|concatenate|delete)")
+    return [each for each in archive if each != "-"] if makes else []
+
+
+def _tar_does(words: Words, letters: str, modes: str, long: str) -> bool:
+    if letters[:1] != "-" and set(letters) & set(modes):
+        return True
+    texts = [word for word in words[1:] if isinstance(word, str)]
+    return any(re.match(rf"-[A-Za-z]*[{modes}]|{long}", text) for text in texts)
+
+
+def _unzip(words: Words) -> Places:
+    texts = [word for word in words[1:] if isinstance(word, str)]
+    if any(re.fullmatch(r"-[A-Za-z]*[lptvZz][A-Za-z]*", text) for text in texts):
+        return []
+    return _values(words, "-d") or ["."]
+
+
+def _zip(words: Words) -> Places:
+    return [w for w in words[1:] if isinstance(w, Unknown) or w[:1] != "-"][:1]
+
+
+_PACKED = re.compile(r"(.+)\.(gz|bz2|xz|lzma|zst|Z|lz4)")
+_PACKERS = ("gzip", "bzip2", "xz", "zstd", "lz4", "compress")
+_UNPACKERS = ("gunzip", "bunzip2", "unxz", "unzstd", "uncompress")
+
+
+def _packed(words: Words) -> Places:
+    """gzip and its kin replace a file by another; which way round is not told apart."""
+    texts = [word for word in words[1:] if isinstance(word, str)]
+    if any(re.match(r"-[a-zA-Z0-9]*c|--std|--to-std|-[a-zA-Z]*[lt]$", text) for text in texts):
+        return []
+    places: Places = []
+    for word in words[1:]:
+        if isinstance(word, Unknown):
+            places.append(word)
+        elif word[:1] != "-":
+            bare = _PACKED.fullmatch(word)
+            places += [word, bare[1]] if bare else [word, f"{word}.gz"]
+    return places
+
+
+def _split(words: Words) -> Places:
+    found = read(
+        words[1:],
+        spec(
+            "-duxez -a: -b: -C: -l: -n: -t: --bytes: --lines: --number:"
+            " --numeric-suffixes? --additional-suffix: --verbose"
+        ),
+        permute=True,
+    )
+    if found.unknown:
+        return everything(words)
+    prefix = found.operands[1] if len(found.operands) > 1 else "x"
+    return [prefix if isinstance(prefix, Unknown) else f"{prefix}aa"]
+
+
+# find has its own words; what it deletes lies below where it starts.
+_FIND_FILES = frozenset(["-fprint", "-fprint0", "-fls", "-fprintf"])
+
+
+def _find(words: Words) -> Places:
+    files: Places = [words[n + 1] for n in range(len(words) - 1) if words[n] in _FIND_FILES]
+    if "-delete" not in words:
+        return files
+    starts: Places = []
+    for word in words[1:]:
+        if isinstance(word, str) and (word[:1] in ("-", "(", "!")):
+            if word in ("-H", "-L", "-P"):
+                continue
+            break
+        starts.append(word)
+    return [*files, *(starts or ["."])]
+
+
+_COMPILERS = ("gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "rustc", "gfortran")
+# Programs that write where one option says.
+_NAMED: dict[str, str] = {
+    "sort": r"-[bdfgihMnRrVcCmsuz]*o|--outp[a-z]*",
+    "git": r"--output(?==)",
+    "shuf": r"-[erz]*o|--output",
+    "tree": r"-o",
+    "iconv": r"-o|--output",
+    "gpg": r"-[a-z]*o|--output",
+    "pandoc": r"-o|--output",
+    "openssl": r"-out|-keyout|-writerand",
+    "ssh-keygen": r"-f",
+    "yq": r"-o",
+    "less": r"-[oO]|--log-file|--LOG-FILE",
+    "ctags": r"-[of]",
+    "tcpdump": r"-w",
+    "go": r"-o|-coverprofile|-cpuprofile|-memprofile",
+    "xxd": r"(?!)",
+    **dict.fromkeys(_COMPILERS, r"-o"),
+}
+
+
+def _named(name: str, words: Words) -> Places:
+    pattern = _NAMED.get(name)
+    return [] if pattern is None else [each for each in _values(words, pattern) if each != "-"]
+
+
+def _second(words: Words) -> Places:
+    """xxd IN OUT."""
+    return [w for w in words[1:] if isinstance(w, Unknown) or w[:1] != "-"][1:]
+
+
+def _cpio(words: Words) -> Places:
+    texts = [word for word in words[1:] if isinstance(word, str)]
+    takes_out = any(re.match(r"-[A-Za-z]*[ip]|--extract|--pass", text) for text in texts)
+    return _values(words, "-D|--directory") or ["."] if takes_out else []
+
+
+_SPECIAL: dict[str, Callable[[Words], Places]] = {
+    "cp": copied,
+    "mv": moved,
+    "ln": linked,
+    "link": lambda words: list(words[1:]),
+    "install": installed,
+    "dd": converted,
+    **dict.fromkeys(["chmod", "chown", "chgrp", "setcap"], _changed),
+    "sed": _sed,
+    **dict.fromkeys(["perl", "ruby", "yq"], _in_place),
+    "patch": _patch,
+    **dict.fromkeys(["rsync", "scp"], transferred),
+    "curl": curled,
+    "wget": fetched,
+    **dict.fromkeys(["tar", "bsdtar"], _tar),
+    "unzip": _unzip,
+    "zip": _zip,
+    "split": _split,
+    "find": _find,
+    **dict.fromkeys([*_PACKERS, *_UNPACKERS], _packed),
+    "csplit": lambda words: [Unknown.ANY],
+    "xxd": _second,
+    "cpio": _cpio,
+}
+WRITERS = frozenset(_SPECIAL) | frozenset(_PLAIN) | frozenset(_NAMED)

@@ -1,0 +1,40 @@
+"""Streams: the same redaction, however the bytes are cut into pieces."""
+
+from toolcell.redaction.finder import Finder, mark
+
+_CONTEXT = 16  # more than any pattern looks back at
+
+
+class StreamRedactor:
+    """Redacts one stream; made by `Redactor.stream`.
+
+    It holds back only an end that may be the beginning of a secret, and at most as much as
+    the redactor's `reach`: longer secrets may be shown in part.
+    """
+
+    def __init__(self, finder: Finder) -> None:
+        self._finder = finder
+        self._given = b""  # the last bytes that were given out, as they were
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take the next bytes; returns what is certain by now of the stream, redacted."""
+        self._held += data
+        return self._give(closing=False)
+
+    def close(self) -> bytes:
+        """Return the rest, redacted; nothing may be fed afterwards."""
+        return self._give(closing=True)
+
+    def _give(self, *, closing: bool) -> bytes:
+        data, before = self._given + self._held, len(self._given)
+        # What overlaps a secret that was given out already is told again.
+        found = [
+            span._replace(start=max(span.start, before))
+            for span in self._finder.find(data)
+            if span.end > before
+        ]
+        end = len(data) if closing else max(before, self._finder.settled(data, found))
+        out = mark(data[:end], [span for span in found if span.end <= end])
+        self._given, self._held = data[max(0, end - _CONTEXT) : end], data[end:]
+        return out[before:]

@@ -1,0 +1,95 @@
+"""Rejections: what the controller says of calls that it does not run, in words for the model."""
+
+from toolcell.model import (
+    Approval,
+    ApprovalState,
+    Category,
+    ErrorInfo,
+    PolicyDecision,
+)
+
+
+def denied(decision: PolicyDecision) -> ErrorInfo:
+    """The policy said no."""
+    return ErrorInfo(
+        category=Category.POLICY_DENIED,
+        message=f"the policy denies this call: {decision.reason}",
+        hint="use another tool, or tell the user what you would need",
+    )
+
+
+def stopped(reason: str) -> ErrorInfo:
+    """The run takes no more calls."""
+    return ErrorInfo(
+        category=Category.POLICY_DENIED,
+        message=f"this run has ended and takes no more calls: {reason}",
+        hint="stop calling tools, and tell the user",
+    )
+
+
+def not_approved(by: str, note: str) -> ErrorInfo:
+    """A person said no; the note is that person's."""
+    said = f": {note}" if note else ""
+    return ErrorInfo(
+        category=Category.APPROVAL_DENIED,
+        message=f"{by} did not approve this call{said}",
+        hint="do not repeat it unchanged",
+    )
+
+
+def mismatch(what: str) -> ErrorInfo:
+    """What was approved is not what would run now."""
+    return ErrorInfo(
+        category=Category.APPROVAL_MISMATCH,
+        message=f"{what} after this call was put to a person, so the approval does not cover it",
+        hint="call again to ask again",
+    )
+
+
+def unusable(approval: Approval) -> ErrorInfo:
+    """An approval that can no longer lead to a run, for what it is now."""
+    state = approval.state
+    if state is ApprovalState.DENIED:
+        return not_approved(approval.by, approval.note)
+    if state is ApprovalState.EXPIRED:
+        return ErrorInfo(
+            category=Category.APPROVAL_EXPIRED,
+            message="nobody approved this call in time",
+            hint="call again to ask again",
+        )
+    if state is ApprovalState.CANCELLED:
+        return ErrorInfo(
+            category=Category.APPROVAL_DENIED,
+            message="the question was taken back before anybody answered it",
+            hint="do not repeat it unchanged",
+        )
+    return ErrorInfo(
+        category=Category.APPROVAL_SPENT,
+        message=f"this approval is good for one run and {_SPENT[state]}",
+        hint="call again to ask again",
+    )
+
+
+_SPENT = {
+    ApprovalState.SPENT: "its call runs now",
+    ApprovalState.DONE: "its call has run",
+    ApprovalState.UNKNOWN: "was spent by a process that ended: its call may have run, or not; "
+    "nobody knows its outcome, and it is not run a second time",
+}
+
+
+def unrecorded(error: Exception) -> ErrorInfo:
+    """An event or an approval could not be written, so nothing runs."""
+    return ErrorInfo(
+        category=Category.CELL_SETUP,
+        message=f"the call was not run, because it could not be recorded: {error}",
+    )
+
+
+def no_workspace(error: Exception) -> ErrorInfo:
+    """The directory that the call was to work in is not there any more."""
+    return ErrorInfo(
+        category=Category.CELL_SETUP,
+        message=f"the call was not run: {error}",
+        hint="the approval still stands; call again when the workspace is back",
+    )

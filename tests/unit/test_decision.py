@@ -1,0 +1,282 @@
+"""Claims of `toolcell.policy.decision`: parts are decided one by one; the strictest wins."""
+
+from pathlib import Path
+
+import pytest
+
+from toolcell import tool
+from toolcell.errors import PolicyError
+from toolcell.model import Action
+from toolcell.policy import Decider, ToolPolicy, check_policy
+from toolcell.registry import ToolRegistry
+
+from .deciding import decide, line, prepared
+
+ALLOW_GIT = {"id": "git", "tool": "shell", "decision": "allow", "commands": ["git status", "ls"]}
+ASK_PUSH = {
+    "id": "push",
+    "tool": "shell",
+    "command": ["git", ["push", "fetch"]],
+    "decision": "ask",
+    "reason": "talks to a remote",
+}
+DENY_RM = {
+    "id": "rm",
+    "tool": "shell",
+    "command": "rm -rf",
+    "decision": "deny",
+    "reason": "it deletes",
+}
+
+
+def policy(*rules, **rest):
+    return ToolPolicy(**({"rules": rules} | rest))
+
+
+@pytest.mark.parametrize(
+    ("command", "action", "rule"),
+    [
+        ("git status", "allow", "git"),
+        ("git status --short && ls -l", "allow", "git"),
+        ("git status; cat x", "deny", "default"),
+        ("cat x", "deny", "default"),
+        ("git push", "ask", "push"),
+        ("git -C sub push origin", "ask", "push"),
+        ("git status && git fetch", "ask", "push"),
+        ("git push; rm -rf x", "deny", "rm"),
+        ("rm -r -f x", "deny", "rm"),
+        ("git $X", "ask", "push"),
+        ("$X push", "ask", "computed-command"),
+        ("./git status", "deny", "default"),
+    ],
+)
+def test_each_command_is_decided_and_the_strictest_wins(command, action, rule):
+    decision = line(policy(ALLOW_GIT, ASK_PUSH, DENY_RM), command)
+    assert (decision.action, decision.rule_id) == (action, rule), decision.reason
+
+
+def test_a_decision_on_a_line_tells_the_part_and_the_reason():
+    decision = line(policy(ALLOW_GIT, ASK_PUSH), "git status && git push origin main")
+    assert decision.reason == "`git push origin main`: talks to a remote"
+
+
+def test_a_redirection_has_to_be_allowed_as_a_write():
+    rules = policy(ALLOW_GIT)
+    denied = line(rules, "git status > out.txt")
+    assert (denied.action, denied.rule_id) == ("deny", "default")
+    assert "writing out.txt" in denied.reason
+    writes = {"id": "w", "tool": "shell", "decision": "allow", "writes": ["*.txt"]}
+    assert line(policy(ALLOW_GIT, writes), "git status > out.txt").action == "allow"
+    assert line(policy(ALLOW_GIT, writes), "git status > out.sh").action == "deny"
+
+
+def test_what_a_program_is_known_to_write_needs_no_rule_but_can_be_denied():
+    copies = {"id": "cp", "tool": "shell", "decision": "allow", "commands": ["cp"]}
+    assert line(policy(copies), "cp a b").action == "allow"
+    guard = {
+        "id": "guard",
+        "tool": "shell",
+        "writes": "**/.git/**",
+        "decision": "deny",
+        "reason": "no",
+    }
+    assert line(policy(copies, guard), "cp a .git/config").rule_id == "guard"
+    assert line(policy(copies, guard), "cp a b").action == "allow", "the control"
+
+
+def test_a_write_to_a_computed_path_may_be_anywhere():
+    guard = {"id": "g", "tool": "shell", "writes": ".git/**", "decision": "deny", "reason": "no"}
+    decision = line(ToolPolicy(allow=["shell"], rules=[guard]), "echo x > $F")
+    assert (decision.action, decision.rule_id) == ("ask", "g")
+
+
+def test_a_rule_on_writes_holds_for_tools_with_paths_and_not_for_those_that_read(tmp_path):
+    guard = {
+        "id": "guard",
+        "tool": "*_file",
+        "writes": ["**/.git/**"],
+        "decision": "ask",
+        "reason": "hooks run",
+    }
+    rules = ToolPolicy(allow=["*"], rules=[guard])
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "alias").symlink_to(".git")
+    for path in (".git/hooks/x", "sub/.git/x", "alias/x", "a/../.git/x", f"{tmp_path}/.git/x"):
+        decision = decide(rules, "write_file", tmp_path, path=path, content="")
+        assert (decision.action, decision.rule_id) == ("ask", "guard"), path
+    assert decide(rules, "write_file", tmp_path, path="x", content="").action == "allow"
+    assert decide(rules, "read_file", tmp_path, path=".git/config").action == "allow"
+
+
+def test_an_allow_on_writes_covers_only_paths_that_lead_there(tmp_path):
+    docs = {"id": "docs", "tool": "write_file", "writes": "docs/**", "decision": "allow"}
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/out").symlink_to("..")
+    rules = policy(docs)
+    assert decide(rules, "write_file", tmp_path, path="docs/a", content="").action == "allow"
+    for path in ("docs/out/a", "a", "docs/../a", "/etc/passwd"):
+        assert decide(rules, "write_file", tmp_path, path=path, content="").action == "deny", path
+
+
+def test_arguments_can_decide():
+    small = {
+        "id": "small",
+        "tool": "list_files",
+        "decision": "allow",
+        "args": {"limit": {"max": 9}},
+    }
+    rules = policy(small)
+    assert decide(rules, "list_files", limit=9).action == "allow"
+    assert decide(rules, "list_files", limit=10).action == "deny"
+    assert decide(rules, "list_files").action == "deny", "the default, 1000, is filled in"
+
+
+def test_a_line_is_not_read_where_no_rule_looks_into_it():
+    assert line(ToolPolicy(allow=["shell"]), "$(((").action == "allow"
+    assert line(ToolPolicy(allow=["shell"], rules=[ASK_PUSH]), "$X").action == "ask"
+
+
+def test_a_tool_that_is_allowed_by_name_and_denied_by_a_rule_is_denied():
+    rules = ToolPolicy(allow=["shell"], rules=[DENY_RM])
+    assert line(rules, "rm -rf x").action == "deny"
+    assert line(rules, "rm x").action == "allow", "the control"
+
+
+def test_where_nobody_can_be_asked_what_would_ask_is_denied():
+    rules = ToolPolicy(allow=["shell"], rules=[ASK_PUSH], on_ask="deny")
+    decision = line(rules, "git push")
+    assert decision.action == "deny"
+    assert "talks to a remote" in decision.reason
+    assert "nobody is there" in decision.reason
+
+
+def test_all_rules_that_may_match_narrow_the_cell():
+    rules = ToolPolicy(
+        allow=["shell"],
+        rules=[
+            {"id": "n", "tool": "*", "cell": {"network": "none"}},
+            {"id": "l", "tool": "shell", "command": ["make"], "limits": {"wall": "5s"}},
+            {"id": "w", "tool": "shell", "command": ["$X"], "cell": {"workspace": "ro"}},
+        ],
+        cell={"network": "host", "require": []},
+        limits={"wall": 60, "memory": "1GiB"},
+    )
+    decision = line(rules, "make -j")
+    assert (decision.cell.network, decision.limits.wall) == ("none", 5)
+    assert decision.limits.memory == 2**30
+    assert decision.cell.workspace == "rw"
+    assert line(rules, "true").limits.wall == 60, "the control"
+    assert line(rules, "true && $PROGRAM").limits.wall == 5, "it may be make"
+
+
+def test_a_rule_cannot_give_more_than_the_policy():
+    rules = ToolPolicy(
+        allow=["shell"],
+        rules=[{"id": "x", "tool": "*", "cell": {"workspace": "ro"}, "limits": {"wall": "1h"}}],
+        cell={"workspace": "none"},
+        limits={"wall": 5},
+    )
+    decision = line(rules, "true")
+    assert (decision.cell.workspace, decision.limits.wall) == ("none", 5)
+
+
+def test_directories_that_two_rules_leave_writable_are_those_of_both():
+    def narrowed(first, second):
+        rules = ToolPolicy(
+            allow=["shell"],
+            rules=[
+                {"id": "a", "tool": "*", "cell": {"writable": first}},
+                {"id": "b", "tool": "*", "cell": {"writable": second}},
+            ],
+        )
+        cell = line(rules, "true").cell
+        return cell.workspace, cell.writable
+
+    assert narrowed(["build", "docs"], ["docs/api", "src"]) == ("rw", ("docs/api",))
+    assert narrowed(["build"], ["builds"]) == ("ro", ())
+
+
+@tool(paths=("target",), shell_line="line")
+def deploy(line: str, target: Path, count: int = 1) -> str:
+    """A tool of one's own, with a shell line, a path and a number."""
+    return f"{line} {target} {count}"
+
+
+def test_a_tool_of_ones_own_says_which_arguments_a_policy_can_look_into():
+    registry = ToolRegistry([deploy])
+    rules = ToolPolicy(allow=["deploy"], rules=[ASK_PUSH | {"tool": "deploy"}])
+    check_policy(rules, registry, ToolRegistry.builtin())
+    call = prepared("deploy", registry, line="git push", target="x")
+    assert Decider(rules).decide(call).rule_id == "push"
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({"tool": "shel"}, "names 'shel', which is not a tool here; did you mean 'shell'?"),
+        (
+            {"tool": "shell", "args": {"comand": "x"}},
+            "no argument 'comand'; did you mean 'command'",
+        ),
+        ({"tool": "echo", "command": "git"}, "echo has no argument that is a line for a shell"),
+        ({"tool": "read_file", "writes": "x"}, "read_file has no argument that is a path, or only"),
+        ({"tool": "*_file", "args": {"contents": "x"}}, "has no argument 'contents'"),
+    ],
+)
+def test_a_rule_that_can_never_fire_is_an_error(rule, words):
+    rules = policy({"id": "r", "decision": "deny", "reason": "no"} | rule)
+    with pytest.raises(PolicyError, match=words):
+        check_policy(rules, ToolRegistry.builtin())
+
+
+def test_a_policy_may_speak_of_built_in_tools_that_a_registry_does_not_have():
+    registry = ToolRegistry([deploy])
+    rules = ToolPolicy(allow=["deploy"], rules=[ASK_PUSH])
+    check_policy(rules, registry, ToolRegistry.builtin())
+    with pytest.raises(PolicyError, match="names 'shell'"):
+        check_policy(rules, registry)
+
+
+def test_a_bad_regular_expression_of_an_object_is_a_policy_error():
+    rule = {"id": "r", "tool": "echo", "decision": "allow", "args": {"text": {"regex": "("}}}
+    with pytest.raises(PolicyError, match="rule 'r': '\\(' is not a regular expression"):
+        decide(policy(rule), "echo", text="x")
+
+
+def test_a_prefix_for_a_grant_is_offered_where_one_plain_command_is_asked_about():
+    decider = Decider(ToolPolicy(allow=["shell"], rules=[ASK_PUSH]))
+
+    def prefix(command):
+        return decider.prefix(prepared("shell", command=command))
+
+    assert prefix("git push origin main") == ("git", "push")
+    assert prefix("ls && git push") == ("git", "push")
+    assert prefix("git push $X") == ()
+    assert prefix("git push && git fetch") == ()
+    assert prefix("$X") == ()
+
+
+def test_a_prefix_covers_a_call_only_where_all_that_is_asked_about_begins_so():
+    decider = Decider(ToolPolicy(allow=["shell"], rules=[ASK_PUSH]))
+
+    def covers(command, prefix=("git", "push")):
+        return decider.covers(prefix, prepared("shell", command=command))
+
+    assert covers("git push origin other")
+    assert covers("ls; git push a; git push b")
+    assert not covers("git push a; git fetch")
+    assert not covers("git -C x push")
+    assert not covers("git push $X")
+    assert not covers("$X")
+    assert not covers("ls"), "nothing is asked about"
+    assert not covers("git push", prefix=("git", "push", "origin"))
+
+
+def test_an_action_is_never_made_milder_by_another_rule():
+    mild = {"id": "m", "tool": "shell", "commands": ["rm", "git"], "decision": "allow"}
+    rules = policy(mild, DENY_RM, ASK_PUSH)
+    assert [line(rules, c).action for c in ("rm -rf x", "git push", "git log")] == [
+        Action.DENY,
+        Action.ASK,
+        Action.ALLOW,
+    ]
