@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from toolcell.policy import Rule as Rule
     from toolcell.policy import ToolPolicy as ToolPolicy
     from toolcell.policy import load_policy as load_policy
+    from toolcell.redaction import Redactor as Redactor
     from toolcell.registry import ToolRegistry as ToolRegistry
     from toolcell.runtime import ToolRuntime as ToolRuntime
     from toolcell.tracing import Tracing as Tracing
@@ -108,6 +109,7 @@ _HOMES = {
         "Truncation",
     ),
     "policy": ("Condition", "Decider", "Rule", "ToolPolicy", "load_policy"),
+    "redaction": ("Redactor",),
     "registry": ("ToolRegistry",),
     "runtime": ("ToolRuntime",),
     "tracing": ("Tracing",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcell.approvals import Clock
+from toolcell.arguments import strict_json
 from toolcell.events import Event, EventKind, EventSink
 from toolcell.model import PreparedToolCall, ToolCall, ToolResult, canonical_json
 from toolcell.redaction import Redactor
@@ -61,7 +62,12 @@ class Journal:
 
 
 def shown_arguments(arguments: dict[str, Any] | str) -> Any:
-    """Return arguments for an event: as they are, or the start of long ones."""
+    """Return arguments for an event: an object where they are one, the start of long ones."""
+    if isinstance(arguments, str) and len(arguments) <= _ARGUMENTS:
+        try:
+            arguments = strict_json(arguments)
+        except ValueError:
+            return arguments
     text = arguments if isinstance(arguments, str) else canonical_json(arguments)
     if len(text) <= _ARGUMENTS:
         return arguments

@@ -204,7 +204,8 @@ async def test_an_answered_call_ends_once(asking: Any, log: Log) -> None:
     await asking.resolve(_yes(await _ask(asking, "yes")))
     await asking.resolve(_yes(await _ask(asking, "no"), approved=False))
     asked = ["received", "prepared", "decided", "asked", "answered"]
-    assert log.kinds("yes") == [*asked, "prepared", "decided", "granted", "finished"]
+    ran = ["granted", "started", "ended", "finished"]
+    assert log.kinds("yes") == [*asked, "prepared", "decided", *ran]
     assert log.kinds("no") == [*asked, "finished"]
 
 
@@ -218,10 +219,10 @@ async def test_a_cancelled_task_ends_once(
     await until((workspace / "on").exists, "it runs")
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert log.kinds() == ["received", "prepared", "decided", "granted", "finished"]
+    assert log.kinds() == ["received", "prepared", "decided", "granted", "started", "finished"]
 
 
-@pytest.mark.parametrize("full_at", ["received", "prepared", "decided", "granted"])
+@pytest.mark.parametrize("full_at", ["received", "prepared", "decided", "granted", "started"])
 async def test_a_call_that_cannot_be_recorded_does_not_run(
     runner: Any, workspace: Path, full_at: str
 ) -> None:
@@ -249,8 +250,13 @@ async def test_a_call_that_ran_keeps_its_result_when_its_end_cannot_be_recorded(
     assert (workspace / "ran").exists()
 
 
-async def test_no_event_holds_arguments_or_output(asking: Any, log: Log) -> None:
-    await asking.handle(ToolCall(call_id="1", name="echo", arguments={"text": "s3cr3t"}))
-    await asking.resolve(_yes(await _ask(asking, "2", content="s3cr3t")))
-    assert "s3cr3t" not in "".join(event.model_dump_json() for event in log.events)
+async def test_no_event_holds_output_and_what_is_long_only_in_its_beginning(
+    asking: Any, log: Log
+) -> None:
+    await asking.handle(ToolCall(call_id="1", name="shell", arguments={"command": "echo $((6*7))"}))
+    await asking.handle(ToolCall(call_id="2", name="echo", arguments={"text": "a" * 9000 + "end"}))
+    written = "".join(event.model_dump_json() for event in log.events)
+    assert "42" not in "".join(str(event.data.get("output", "")) for event in log.events)
+    assert "end" not in written.replace('"ended"', "").replace("append", "")
+    assert "echo $((6*7))" in written
     assert Action.ALLOW in [event.data.get("action") for event in log.events]

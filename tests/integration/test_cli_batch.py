@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from toolcell import EventKind, EventReader
+
 pytestmark = pytest.mark.isolation
 
 
@@ -138,13 +140,25 @@ def test_a_missing_file_and_contradicting_options_are_usage(cli: Any) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_events_are_appended_to_a_file(cli: Any, tmp_path: Path) -> None:
-    log = tmp_path / "events.jsonl"
+def test_events_are_appended_to_a_log(cli: Any, tmp_path: Path) -> None:
+    log = tmp_path / "events.db"
     for _ in range(2):
         cli("batch", "-", "--events", str(log), input="\n".join(_echoes(2)))
-    events = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [event["kind"] for event in events].count("finished") == 4
+    events = [row.event for row in EventReader(log).rows()]
+    assert [event.kind for event in events].count(EventKind.FINISHED) == 4
     assert log.stat().st_mode & 0o777 == 0o600
+    command = [sys.executable, "-m", "toolcell", "events", "verify", "--log", str(log)]
+    assert "intact" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_events_are_kept_in_the_state_directory_unless_told_not_to(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCELL_STATE_DIR", str(tmp_path / "state"))
+    cli("call", "echo", '{"text": "x"}', "--no-events")
+    assert not (tmp_path / "state").exists()
+    cli("call", "echo", '{"text": "x"}')
+    assert (tmp_path / "state/events.db").exists()
 
 
 def test_tools_lists_specs_for_a_model_or_a_table(cli: Any) -> None:

@@ -1,7 +1,6 @@
 """The host's side holds: what reaches the keeper, files the controller writes, closing, taps."""
 
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -16,9 +15,11 @@ import pytest
 from toolcell import (
     ApprovalRequest,
     ApprovalResponse,
-    JsonlSink,
+    EventLog,
     PolicyError,
     RunOptions,
+    SqliteApprovals,
+    StoreError,
     ToolCall,
     ToolcellError,
     ToolController,
@@ -56,20 +57,25 @@ def test_a_variable_of_the_policy_reaches_tools_and_nothing_outside(workspace: P
     assert not reached.exists()
 
 
-async def test_an_event_log_in_the_workspace_cannot_be_forged(workspace: Path) -> None:
-    log = workspace / "events.jsonl"
-    sink = JsonlSink(log)
-    policy = ToolPolicy(allow=["shell"])
-    async with ToolController(
-        ToolRegistry.builtin(), policy, workspace, events=sink, protected=[log]
-    ) as controller:
-        for command in (": > events.jsonl", "rm -f events.jsonl", "mv events.jsonl x"):
-            result = await controller.handle(shell("1", command))
-            assert isinstance(result, ToolResult)
-            assert not result.success, command
-    sink.close()
-    kinds = [json.loads(line)["kind"] for line in log.read_text().splitlines()]
-    assert kinds.count("finished") == 3
+@pytest.mark.parametrize("name", ["inside", "link/inside"])
+async def test_what_is_kept_of_calls_is_not_kept_in_the_workspace(
+    workspace: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(workspace)
+    place = (tmp_path if "link" in name else workspace) / name
+    policy = ToolPolicy(ask=["shell"])
+    for kept in ({"events": EventLog(place)}, {"approvals": SqliteApprovals(place)}):
+        with pytest.raises(StoreError, match="lies in the workspace"):
+            ToolController(ToolRegistry.builtin(), policy, workspace, **kept)
+    monkeypatch.setenv("TOOLCELL_STATE_DIR", str(place))
+    async with ToolController(ToolRegistry.builtin(), policy, workspace) as controller:
+        result = await controller.handle(shell("1", "true"))
+        assert isinstance(result, ToolResult)
+        assert "lies in the workspace" in result.for_llm()
+    monkeypatch.setenv("TOOLCELL_STATE_DIR", str(tmp_path / "elsewhere"))
+    async with ToolController(ToolRegistry.builtin(), policy, workspace) as controller:
+        asked = await controller.handle(shell("1", "true"))
+        assert isinstance(asked, ApprovalRequest), "the control"
 
 
 async def test_a_changed_copy_of_a_policy_has_a_version_of_its_own(workspace: Path) -> None:

@@ -1,4 +1,4 @@
-"""Claims of `toolcell.policy.prefixes`: exact is enough to allow, likely to ask, possible to ask."""
+"""Claims of `toolcell.policy.prefixes`: exact is enough to allow, likely or possible to ask."""
 
 import pytest
 

@@ -232,6 +232,13 @@ def test_to_redact_twice_is_to_redact_once(text):
     assert BOTH.text(once) == once
 
 
+def test_what_an_earlier_redaction_left_does_not_end_a_token():
+    # Followed by more, these are none; and then a part of that was replaced.
+    longer = [plain(text).rstrip() + "swordfish" for _, text in TRUE]
+    for text in [*longer, filled("aws_secret_access_key={base64:40}swordfish")]:
+        assert BOTH.text(BOTH.text(text)) == BOTH.text(text)
+
+
 @given(SOUP)
 def test_text_grows_by_no_more_than_its_markers(text):
     assert len(BOTH.text(text)) <= 8 * len(text) + 1

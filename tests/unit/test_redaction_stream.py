@@ -64,6 +64,13 @@ def test_a_stream_that_ends_gives_out_what_it_held_back():
     assert stream.close() == b"swordf"
 
 
+def test_a_secret_whose_end_may_begin_another_is_not_forgotten():
+    word = "A1b2C3d4E5f6G7h8I9j0"
+    pieces = [f"https://hooks.slack.com/services/{word}-----BEGIN ".encode(), b"RSA KEY\n"]
+    assert streamed(BOTH, pieces) == BOTH.data(b"".join(pieces))
+    assert word.encode() not in streamed(BOTH, pieces)
+
+
 @pytest.mark.parametrize("text", [b"swordfisswordfis", b"-----BEGIN RSA PRIVATE KEY-----\n", b"ab"])
 def test_what_is_held_back_is_bounded(text):
     stream, given, fed = BOTH.stream(), 0, 0

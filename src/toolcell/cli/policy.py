@@ -14,10 +14,9 @@ from toolcell.model import Action, CellSettings, Limits, PreparedToolCall, ToolC
 from toolcell.policy import Decider, ToolPolicy, check_policy
 from toolcell.policy.explanation import Explanation, explain
 from toolcell.policy.file import PolicyTest, load_tests, shipped_policies
-from toolcell.policy.layers import layer_files
 from toolcell.registry import ToolRegistry
 from toolcell.runtime import ToolRuntime
-from toolcell.visible import visible
+from toolcell.visible import visible_line
 
 app = typer.Typer(
     help="Check a policy, explain what it decides, run its tests, begin one of your own.",
@@ -92,8 +91,8 @@ def explain_call(
         print(json.dumps(_document(found), indent=2, ensure_ascii=False))
         return
     _print_explanation(effective, prepared, found)
-    for path in layer_files(place):
-        print(f"{'tightened by':14}{path}")
+    for layer in effective.layers:
+        print(f"{'tightened by':14}{visible_line(layer.source or layer.name)}")
 
 
 @app.command(name="test")
@@ -212,7 +211,7 @@ def _print_explanation(policy: ToolPolicy, prepared: PreparedToolCall, found: Ex
         rows.append(("nearest rule", f"{rule.id} ({effect}), {found.nearest.place}"))
         rows += [("", because) for because in found.nearest.because]
     for name, text in rows:
-        print(f"{name:14}{visible(text)}")
+        print(f"{name:14}{visible_line(text)}")
 
 
 def _cell(cell: CellSettings, limits: Limits) -> str:

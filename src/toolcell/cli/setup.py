@@ -14,14 +14,12 @@ from pydantic import ValidationError
 
 from toolcell.cells.workspace import resolve_workspace
 from toolcell.controller import ToolController
-from toolcell.database import state_directory
 from toolcell.errors import (
     PolicyError,
     RegistrationError,
-    ToolcellError,
     WorkspaceError,
 )
-from toolcell.events import EventLog, EventSink, no_events
+from toolcell.events import EventLog, no_events
 from toolcell.policy import ToolPolicy, load_policy
 from toolcell.policy.layers import tightened_here
 from toolcell.registry import ToolRegistry
@@ -51,7 +49,7 @@ class Setup:
             self.registry(),
             policy,
             workspace,
-            events=self._sink(workspace),
+            events=no_events if self.no_events else EventLog(self.events),
             protected=self.protected,
             **runtime_options,
         )
@@ -93,18 +91,6 @@ class Setup:
         for tool in load_tools(self.tool_file) if self.tool_file else []:
             registry.register(tool)
         return registry
-
-    def _sink(self, workspace: Path | None) -> EventSink:
-        if self.no_events:
-            return no_events
-        place = (self.events or state_directory() / "events.db").absolute()
-        inside = workspace is not None and place.resolve().is_relative_to(workspace.resolve())
-        if inside or (workspace is not None and place.is_relative_to(workspace.absolute())):
-            raise ToolcellError(
-                f"the event log {place} lies in the workspace, where a tool could change it; name "
-                "another place with --events, or with TOOLCELL_STATE_DIR"
-            )
-        return EventLog(place)
 
 
 def load_tools(where: str) -> Iterable[Any]:

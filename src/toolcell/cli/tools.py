@@ -45,11 +45,12 @@ def list_tools(setup: Setup, *, as_json: bool) -> None:
 
 def _decision(policy: ToolPolicy, tool: str) -> str:
     """What is decided of a tool by its name, and whether rules look into its calls."""
-    looking = [
+    looking = {
         rule.id
         for each in (policy, *policy.layers)
         for rule in each.rules
         if any(fnmatchcase(tool, glob) for glob in rule.tool)
-    ]
+    }
     action = policy.by_name(tool).action
-    return f"{action}, but for {len(looking)} rules" if looking else action
+    count = "1 rule" if len(looking) == 1 else f"{len(looking)} rules"
+    return f"{action}, but for {count}" if looking else action

@@ -89,7 +89,7 @@ class ErrorInfo(Frozen):
 
 
 class Truncation(Frozen):
-    """What the model was not shown of one stream, exactly."""
+    """What the model was not shown of one stream, exactly; as the tool wrote it, unredacted."""
 
     total_bytes: int
     total_lines: int

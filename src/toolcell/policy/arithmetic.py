@@ -63,7 +63,7 @@ def prints_number(statements: Sequence[Node]) -> bool:
         return False
     command = statements[0].get("Cmd", {})
     while command.get("Type") == "BinaryCmd" and command.get("Op") in ("|", "|&"):
-        command = command["Y"].get("Cmd", {})
+        command = command.get("Y", {}).get("Cmd", {})
     if command.get("Type") != "CallExpr" or "Assigns" in command:
         return False
     words = [word_of(word) for word in command.get("Args", ())]

@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from toolcell.policy.facts import Unknown, Word
 
@@ -76,9 +77,7 @@ def _spellings(path: str) -> list[str]:
     """A path made short, and as it is where `..` may lead out of a link instead."""
     tidy = _tidy(path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    climbs = any(
-        part == ".." and before != ".." for before, part in zip(parts, parts[1:], strict=False)
-    )
+    climbs = any(after == ".." != before for before, after in pairwise(parts))
     return [tidy, path] if climbs else [tidy]
 
 

@@ -53,7 +53,8 @@ _TELLING: dict[str, str] = {
     "openssl": r"-engine|-provider.*|engine",
     "sqlite3": r"(?:.*\n)?\s*\.[a-z]*(sh|sy|im|ou|on|lo|re|ex|ed|op|sa|ba|ar|cl|du).*"
     r"|.*(load_extension|readfile|writefile|edit)\s*\(.*|--?init|--?cmd",
-    "psql": r".*(\\!|\\o|\\g|\\w|\\i|\\e|\\copy|\b[Pp][Rr][Oo][Gg][Rr][Aa][Mm]\b).*|-o.*|--output.*|-L.*",
+    "psql": r".*(\\!|\\o|\\g|\\w|\\i|\\e|\\copy|\b[Pp][Rr][Oo][Gg][Rr][Aa][Mm]\b).*|-o.*"
+    r"|--output.*|-L.*",
     "mysql": r".*(\\!|\\T|\\P).*|(?:.*;)?\s*(system|source|tee|pager)\b.*|--pager.*"
     r"|--tee.*",
     "lftp": r".*!.*|-f.*",

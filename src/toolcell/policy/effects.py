@@ -65,9 +65,9 @@ def _names(words: list[Word], effect: Effect, value: Word = Unknown.ANY) -> None
 def _declared(words: Words, sets: list[Set] | None) -> Effect:
     texts = [word for word in words[1:] if isinstance(word, str)]
     flags = {letter for text in texts if re.match(r"[-+]\w", text) for letter in text[1:]}
-    effect = Effect(sets=list(sets or []))
-    if sets is None:
-        effect.sets = [_set(word) for word in words[1:] if word not in texts or "=" in str(word)]
+    effect = Effect(sets=[*(sets or []), *(_set(text) for text in texts if "=" in text)])
+    if sets is None and len(texts) < len(words) - 1:
+        effect.sets.append((None, Unknown.ANY))
     if "f" in flags:
         effect.here = "it exports or changes functions" if "x" in flags else ""
     names = [name for name, _ in effect.sets if name]
@@ -86,9 +86,7 @@ def _declared(words: Words, sets: list[Set] | None) -> Effect:
     return effect
 
 
-def _set(word: Word) -> Set:
-    if isinstance(word, Unknown):
-        return None, Unknown.ANY
+def _set(word: str) -> Set:
     name, _, value = word.partition("=")
     match = _NAME.fullmatch(name.rstrip("+"))
     return (match[1] if match else None), value

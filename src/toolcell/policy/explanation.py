@@ -9,6 +9,8 @@ from toolcell.policy.prefixes import Fit, matched
 from toolcell.policy.proposal import Part, Proposal
 from toolcell.policy.rules import Rule
 
+_FEW = 4
+
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
@@ -76,8 +78,13 @@ def _reasons(rule: CompiledRule, proposal: Proposal) -> tuple[list[str], int]:
         fits = [rule.fit(part) for part in proposal.parts if part.kind == "write"]
         fits += [Fit.EXACT for _ in proposal.written if rule.holds(proposal, every=False)]
         if not any(fits):
-            because.append(f"it writes nothing that fits {', '.join(rule.rule.writes)}")
+            because.append(f"it writes nothing that fits {_few(rule.rule.writes)}")
     return because, 0
+
+
+def _few(texts: tuple[str, ...]) -> str:
+    rest = len(texts) - _FEW
+    return ", ".join(texts[:_FEW]) + (f" or {rest} more" if rest > 0 else "")
 
 
 def _unfit(rule: CompiledRule, parts: list[Part]) -> str:
@@ -85,7 +92,8 @@ def _unfit(rule: CompiledRule, parts: list[Part]) -> str:
     enough = Fit.EXACT if rule.rule.decision is Action.ALLOW else Fit.POSSIBLE
     if any(rule.fit(part) >= enough for part in parts):
         return ""
-    wanted = " or ".join(" ".join("|".join(each) for each in p) for p in rule.rule.prefixes)
+    prefixes = tuple(" ".join("|".join(each) for each in p) for p in rule.rule.prefixes)
+    wanted = _few(prefixes)
     if not wanted:
         return "its commands are all of those that it makes an exception of"
     if not parts:

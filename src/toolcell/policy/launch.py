@@ -70,7 +70,7 @@ def _inner(
         return codes + tuple(Code(known(word), f"what {name} is given") for word in rest)
     rest = _skipped(name, launcher, rest)
     if not rest:
-        return (*codes, Code(None, "a shell")) if launcher.shell and not codes else codes
+        return (*codes, Code(None, "a shell")) if launcher.or_shell and not codes else codes
     if launcher.joins and not found.has("x", "exec"):
         return (*codes, Code(joined(rest), f"what {name} is given"))
     if name == "uv run" and found.has("m", "module"):
@@ -90,7 +90,9 @@ def env(words: Words) -> Behind | None:
     rest = list(words[1:])
     for _ in range(len(rest) + 1):
         found = read(tuple(rest), launcher.spec)
-        split = [value for value in found.values("S", "split-string")]
+        if found.unknown:
+            return not_known("env", found.unknown)
+        split = found.values("S", "split-string")
         if not split:
             break
         text = known(split[0])

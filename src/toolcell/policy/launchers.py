@@ -26,7 +26,7 @@ class Launcher:
     directory: tuple[str, ...] = ()
     joins: bool = False  # the words are joined and given to a shell
     each: bool = False  # every operand is code for a shell
-    shell: bool = False  # starts a shell where no command is given
+    or_shell: bool = False  # starts a shell where no command is given
     blind: bool = False  # its options cannot be told from the command
 
     @cached_property
@@ -115,31 +115,32 @@ LAUNCHERS: dict[str, Launcher] = {
         assigns=True,
         directory=("D", "chdir"),
         idle=("l", "list", "e", "edit", "v", "validate", "V", "K", "k"),
-        shell=True,
+        or_shell=True,
     ),
-    "doas": _own("-Lns -a: -C: -u:", shell=True),
+    "doas": _own("-Lns -a: -C: -u:", or_shell=True),
     "pkexec": _own("--user: --disable-internal-agent --keep-cwd"),
     "su": _own(
-        "-lmpfPT -c: -C: -g: -G: -s: -w: --command: --session-command: --login --preserve-environment"
-        " --fast --group: --supp-group: --shell: --pty --no-pty --whitelist-environment:",
+        "-lmpfPT -c: -C: -g: -G: -s: -w: --command: --session-command: --login"
+        " --preserve-environment --fast --group: --supp-group: --shell: --pty --no-pty"
+        " --whitelist-environment:",
         code=("c", "command", "session-command"),
-        shell=True,
+        or_shell=True,
     ),
     "runuser": _own(
         "-lmpfP -c: -g: -G: -s: -u: -w: --command: --session-command: --login"
         " --preserve-environment --fast --group: --supp-group: --shell: --user: --pty"
         " --whitelist-environment:",
         code=("c", "command", "session-command"),
-        shell=True,
+        or_shell=True,
     ),
     "gosu": _own(skip=1),
     "su-exec": _own(skip=1),
-    "chroot": _own("--userspec: --groups: --skip-chdir", skip=1, shell=True),
-    "unshare": _own("-muinpUCTfrc -S: -G: -R: -w: -l:" + _NAMESPACES, shell=True),
+    "chroot": _own("--userspec: --groups: --skip-chdir", skip=1, or_shell=True),
+    "unshare": _own("-muinpUCTfrc -S: -G: -R: -w: -l:" + _NAMESPACES, or_shell=True),
     "nsenter": _own(
         "-aZFe -t: -m? -u? -i? -n? -p? -C? -U? -T? -r? -w? -S: -G: -W: --env --follow-context"
         + _NAMESPACES,
-        shell=True,
+        or_shell=True,
     ),
     "setpriv": _own(
         "-d --dump --nnp --no-new-privs --reuid: --regid: --ruid: --euid: --rgid: --egid:"
@@ -159,7 +160,7 @@ LAUNCHERS: dict[str, Launcher] = {
         "-dGPqrSt -E: -p: -M: -H: -u: --user --system --scope --unit: --property: --description:"
         " --slice: --uid: --gid: --nice: --working-directory: --setenv: --pty --pipe --quiet --wait"
         " --collect --no-block --same-dir --shell --on-active: --on-boot: --on-calendar:",
-        shell=True,
+        or_shell=True,
     ),
     "strace": _own(
         "-cCdDfFhiknqrtTvVwxyYzZ -a: -b: -e: -E: -I: -o: -O: -p: -P: -s: -S: -u: -U: -X:"

@@ -63,3 +63,16 @@ def check(node: Node, kind: str) -> Node:
         if name not in known and not (isinstance(value, dict) and value.keys() <= _POSITION):
             raise Unreadable(f"the line uses {name} of {kind}, which toolcell does not know")
     return node
+
+
+def need(node: Node, name: str) -> Node:
+    """Return a part that a node cannot be without; raises Unreadable where it is missing."""
+    value = node.get(name)
+    if not isinstance(value, dict):
+        raise Unreadable(f"the line has a {node.get('Type', 'word')} without {name}")
+    return value
+
+
+def need_text(node: Node, name: str) -> str:
+    """Return the text of a literal part; raises Unreadable where it is missing."""
+    return str(need(node, name).get("Value", ""))

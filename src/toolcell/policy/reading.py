@@ -14,7 +14,7 @@ from toolcell.policy.copied import LN
 from toolcell.policy.directories import Directories, is_socket
 from toolcell.policy.doubts import DOUBTED, doubt_about
 from toolcell.policy.effects import CHANGERS, SPECIAL, Effect, Set, effect_of
-from toolcell.policy.facts import Command, Line, Unknown, Unreadable, Word, Words, Write
+from toolcell.policy.facts import Command, Line, Unknown, Unreadable, Word, Words, Write, listed
 from toolcell.policy.options import read
 from toolcell.policy.places import below
 from toolcell.policy.variables import Values, danger, names_in
@@ -22,10 +22,21 @@ from toolcell.policy.wrappers import WRAPPERS, look_through
 from toolcell.policy.written import WRITERS, written_by
 
 KNOWN = WRAPPERS | WRITERS | DOUBTED | CHANGERS | SPECIAL
+# Programs that a line may not take over by a function of the same name without a doubt.
+_COMMON = KNOWN | listed(
+    "ls cat echo grep egrep fgrep head tail cut tr wc diff cmp date pwd id whoami uname hostname"
+    " which type true false test printf sleep seq basename dirname realpath readlink stat file du"
+    " df ps kill pkill top free env make cmake ninja python python3 pip pytest tox node npm yarn"
+    " pnpm npx deno bun go cargo rustc java javac mvn gradle ruby gem perl php docker podman"
+    " kubectl helm terraform aws gcloud az gh hub git svn hg curl wget nc ping dig apt apt-get yum"
+    " dnf brew jq yq tree column paste join comm nl tac rev fold fmt expand od xxd hexdump md5sum"
+    " sha256sum base64 uv ruff black mypy eslint prettier tsc jest vitest ping mount umount"
+)
 _MOST_NESTED = 12  # commands behind commands, code inside code
 _MOST_TEXTS = 64  # pieces of code in one line that need the parser
 _LATE_NAME = "a variable is set whose name is only known at run time; it may be PATH"
 _PLAIN = re.compile(r"[\w@%+:,./ -]*", re.ASCII)
+_LINKERS = frozenset(["ln", "gln", "cp", "gcp"])
 _OF_ONES_OWN = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 
 ReadCode = Callable[["Reading", Code, str], None]  # of what, how it is read, its text
@@ -67,6 +78,7 @@ class Reading:
         self._read_code = read_code
         self._found: list[_Found] = []
         self._writes: dict[Write, None] = {}
+        self._links: dict[Write, None] = {}
         self._later: list[tuple[int, str]] = []
         self._depth = 0
         self._texts = 0
@@ -85,7 +97,7 @@ class Reading:
             self._call(each)
         name = self.values.runs()
         if name:
-            doubt = f"arithmetic evaluates {name}, and runs commands that its value may hold"
+            doubt = f"bash evaluates {name} here, and runs commands that it may hold"
             commands = [*commands, _Found((Unknown.ANY,), wraps=False, doubts=[doubt])]
         return Line(tuple(each.command() for each in commands), self._all_writes())
 
@@ -94,13 +106,13 @@ class Reading:
         name = each.words[0]
         if each.defined is None or not isinstance(name, str) or name not in self._functions:
             return
-        if each.defined and name not in KNOWN and self._functions[name]:
+        if each.defined and name not in _COMMON and self._functions[name]:
             each.wraps = True
         else:
             each.doubts.append(f"{name} may be the function that the line defines")
 
     def _all_writes(self) -> tuple[Write, ...]:
-        found: dict[Write, None] = {}
+        found = dict(self._links)
         for write in self._writes:
             for path in self.directories.through_links([write.path]):
                 found[Write(path, write.implied)] = None
@@ -203,11 +215,19 @@ class Reading:
             found = self._add(words, [*doubts, behind.doubt], wraps=wraps)
         if direct:
             found.defined = self._functions.get(str(words[0]), False)
-        for place in written_by(words):
-            self.writes(place, implied=True)
-        self._link(words)
+        self._written(words)
         if behind is not None:
             self._behind(words, behind, doubts[:-1], stdin)
+
+    def _written(self, words: Words) -> None:
+        """Take what a command writes; a link itself lies where it is made, not where it leads."""
+        places = [path for place in written_by(words) for path in self.directories.paths(place)]
+        if program(words[0]) not in _LINKERS:
+            self._writes.update(dict.fromkeys(Write(path, implied=True) for path in places))
+            return
+        places = self.directories.through_links(places)
+        self._links.update(dict.fromkeys(Write(path, implied=True) for path in places))
+        self._link(words)
 
     def _behind(self, words: Words, behind: Behind, doubts: list[str], stdin: str | None) -> None:
         for place in behind.writes:
@@ -273,9 +293,6 @@ class Reading:
 
     def _link(self, words: Words) -> None:
         """Remember the names under which `ln -s` and `cp -s` make a path known."""
-        name = program(words[0])
-        if name not in ("ln", "gln", "cp", "gcp"):
-            return
         found = read(words[1:], LN, permute=True)
         if not found.has("s", "symbolic", "symbolic-link"):
             return

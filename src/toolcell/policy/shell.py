@@ -21,7 +21,7 @@ from toolcell.policy.facts import Unreadable
 Node = dict[str, Any]
 
 MAX_TEXT = 64 * 1024  # bytes of shell that are worth reading
-MAX_TREE = 32 * 1024 * 1024  # bytes of JSON; a deep tree is indented, so it grows as a square
+MAX_TREE = 8 * 1024 * 1024  # bytes of JSON; a deep tree is indented, so it grows as a square
 SECONDS = 2.0
 
 _REMEDY = "install it with `pip install shfmt-py`"

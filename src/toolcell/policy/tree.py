@@ -10,30 +10,31 @@ from contextlib import contextmanager
 
 from toolcell.policy.arithmetic import sources
 from toolcell.policy.behind import Code, Dialect
-from toolcell.policy.effects import Set
+from toolcell.policy.expansions import WordWalk
 from toolcell.policy.facts import Unknown, Unreadable, Word
-from toolcell.policy.nodes import check
+from toolcell.policy.nodes import check, need, need_text
 from toolcell.policy.reading import Given, Reading
 from toolcell.policy.shell import Node
 from toolcell.policy.variables import UNSEEN, danger
-from toolcell.policy.words import document, here_string, value_of, word_of
+from toolcell.policy.words import document, here_string, word_of
 
 _MOST_NESTED = 60
 _OUT = frozenset([">", ">>", ">|", "&>", "&>>", "<>", ">&"])
 _IN = frozenset(["<", "<&"])
+_COPIES = frozenset([">&", "<&"])
+_EXPANDS = re.compile(r"[$`~*?\[{]")
 _DOCUMENTS = frozenset(["<<", "<<-", "<<<"])
 _DESCRIPTOR = re.compile(r"\d*-?")
-_COMPARES = frozenset(["==", "!=", "<=", ">="])
 _TESTS_NUMBERS = frozenset(["-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
 _AMBIGUOUS = "shells other than bash may read {} as a command"
 
 
-class Walk:
+class Walk(WordWalk):
     """One walk; `dialect` says whether the shell may not be bash, which reads some otherwise."""
 
     def __init__(self, reading: Reading, dialect: Dialect) -> None:
         """Make ready to tell `reading` what is found."""
-        self._reading = reading
+        super().__init__(reading)
         self._dialect = dialect
         self._nested = 0
         self._perhaps = 0  # how many things decide whether what is read now runs at all
@@ -80,7 +81,7 @@ class Walk:
             elif given.doubt:
                 self._reading.unseen(given.doubt)
         for each in redirections:
-            self._word(each["Word"])
+            self._word(need(each, "Word"))
             self._word(each.get("Hdoc"))
         self._nested -= 1
 
@@ -106,17 +107,25 @@ class Walk:
             return
         if kind not in _OUT | _IN:
             raise Unreadable(f"the line redirects with {kind}, which toolcell does not know")
-        place = word_of(node["Word"])
-        first = node["Word"]["Parts"][0].get("Value", "")
-        if kind in (">&", "<&") and first.startswith("-") and place != "-":
-            # For bash >&- is a whole operator, and what follows it is a word of the command.
-            raise Unreadable(f"the line has a word directly behind {kind}-")
         if kind in _IN and number in ("", "0"):
             given.stdin = None
-        if kind in (">&", "<&") and isinstance(place, str) and _DESCRIPTOR.fullmatch(place):
+        place = self._descriptor(node) if kind in _COPIES else word_of(need(node, "Word"))
+        if place is None:
             return
         doubt = self._reading.redirects(place, out=kind in _OUT)
         given.doubt = given.doubt or doubt
+
+    def _descriptor(self, node: Node) -> Word | None:
+        """Return the file that >& names, None where it is the number of a descriptor."""
+        place, parts = word_of(need(node, "Word")), need(node, "Word").get("Parts", ())
+        if isinstance(place, str) and _DESCRIPTOR.fullmatch(place):
+            return None
+        if parts[0].get("Value", "").startswith("-"):
+            # For bash >&- is a whole operator, and what follows it is a word of the command.
+            raise Unreadable(f"the line has a word directly behind {node['Op']}-")
+        # Bash expands this word twice, what is quoted in it as well (seen with 5.2).
+        self._reading.values.evaluates(sources(parts))
+        return Unknown.ANY if not isinstance(place, str) or _EXPANDS.search(place) else place
 
     def _call(self, node: Node) -> None:
         given = self._given
@@ -138,43 +147,14 @@ class Walk:
 
     def _negated_group(self, word: Node) -> None:
         """`!(git push)` is a glob for shfmt; without extglob bash runs what is in it."""
-        first = word["Parts"][0]
+        first: Node = next(iter(word.get("Parts", ())), {})
         if first.get("Type") == "ExtGlob" and first.get("Op") == "!(":
             code = first.get("Pattern", {}).get("Value", "")
             self._reading.code(Code(code, "what is negated", self._dialect, same_shell=True))
 
-    def _assignment(self, node: Node) -> Set:
-        """Walk an assignment; returns the variable and what is known of its value."""
-        check(node, "Assign")
-        name = node.get("Name", {}).get("Value")
-        value = node.get("Value")
-        self._subscript(name, node.get("Index"))
-        if "Array" in node:
-            self._array(node["Array"], name)
-            return name, "()"
-        if value is None:
-            return name, ""
-        self._word(value)
-        text = value_of(value)
-        return name, self._computed(name, value) if text is None else text
-
-    def _computed(self, name: str | None, value: Node) -> Unknown:
-        found = sources(value.get("Parts", ()))
-        if name is not None:
-            self._reading.values.holds(name, found)
-        return Unknown.ANY if UNSEEN in found else Unknown.SAFE
-
-    def _array(self, node: Node, name: str | None) -> None:
-        for each in check(node, "ArrayExpr").get("Elems", ()):
-            check(each, "ArrayElem")
-            self._subscript(name, each.get("Index"))
-            if "Value" in each:
-                self._word(each["Value"])
-                self._computed(name, each["Value"])
-
     def _declaration(self, node: Node) -> None:
         given = self._given
-        words: list[Word] = [node["Variant"]["Value"]]
+        words: list[Word] = [need_text(node, "Variant")]
         given.sets = []
         for each in node.get("Args", ()):
             name, value = self._assignment(each)
@@ -201,15 +181,15 @@ class Walk:
     def _arithmetic_command(self, node: Node) -> None:
         if self._dialect != "bash":
             self._reading.unseen(_AMBIGUOUS.format("((...))"))
-        self._arithmetic(node["X"])
+        self._arithmetic(need(node, "X"))
 
     def _test_clause(self, node: Node) -> None:
         if self._dialect != "bash":
             self._reading.unseen(_AMBIGUOUS.format("[[...]]"))
-        self._test(node["X"])
+        self._test(need(node, "X"))
 
     def _test(self, node: Node) -> None:
-        kind = node["Type"]
+        kind = node.get("Type", "")
         if kind == "Word":
             self._word(node)
             return
@@ -217,9 +197,9 @@ class Walk:
         sides = [node[side] for side in ("X", "Y") if side in node]
         for side in sides:
             self._test(side)
-            if side["Type"] == "Word" and node.get("Op") in _TESTS_NUMBERS:
+            if side.get("Type") == "Word" and node.get("Op") in _TESTS_NUMBERS:
                 self._reading.values.evaluates(sources(side.get("Parts", ())))
-            elif side["Type"] == "Word" and node.get("Op") in ("-v", "-R"):
+            elif side.get("Type") == "Word" and node.get("Op") in ("-v", "-R"):
                 self._named(side)
 
     def _named(self, word: Node) -> None:
@@ -250,10 +230,10 @@ class Walk:
             self._statements(node.get("Do", ()))
 
     def _for(self, node: Node) -> None:
-        loop = node["Loop"]
-        check(loop, loop["Type"])
+        loop = need(node, "Loop")
+        check(loop, loop.get("Type", ""))
         with self._maybe(True), self._reading.repeated():
-            if loop["Type"] == "CStyleLoop":
+            if loop.get("Type", "") == "CStyleLoop":
                 for part in ("Init", "Cond", "Post"):
                     self._arithmetic(loop.get(part))
             else:
@@ -261,7 +241,7 @@ class Walk:
             self._statements(node.get("Do", ()))
 
     def _iteration(self, loop: Node) -> None:
-        name, items = loop["Name"]["Value"], loop.get("Items", ())
+        name, items = need_text(loop, "Name"), loop.get("Items", ())
         self._reading.later(danger(name, Unknown.ANY))
         if "InPos" not in loop:  # goes through the arguments of the shell or the function
             self._reading.values.holds(name, [UNSEEN])
@@ -276,7 +256,7 @@ class Walk:
         self._words(items)
 
     def _case(self, node: Node) -> None:
-        self._word(node["Word"])
+        self._word(need(node, "Word"))
         with self._maybe(True):
             for item in node.get("Items", ()):
                 check(item, "CaseItem")
@@ -286,34 +266,34 @@ class Walk:
     def _binary(self, node: Node) -> None:
         """Walk `a && b && c`, which leans to the left, without going deeper for each."""
         chain = [node]
-        while (left := chain[-1]["X"]).get("Cmd", {}).get("Type") == "BinaryCmd" and (
+        while (left := need(chain[-1], "X")).get("Cmd", {}).get("Type") == "BinaryCmd" and (
             "Redirs" not in left and not left.get("Background")
         ):
             check(left, "Stmt")
-            chain.append(check(left["Cmd"], "BinaryCmd"))
+            chain.append(check(need(left, "Cmd"), "BinaryCmd"))
         with self._maybe(True):
-            self._statement(chain[-1]["X"])
+            self._statement(need(chain[-1], "X"))
             for each in reversed(chain):
-                self._statement(each["Y"])
+                self._statement(need(each, "Y"))
 
     def _function(self, node: Node) -> None:
-        name = node["Name"]["Value"]
+        name = need_text(node, "Name")
         is_word = node.get("RsrvWord") and self._dialect != "bash"
         surely = not self._perhaps and not is_word
         with self._maybe(True), self._reading.repeated():
-            self._statement(node["Body"])
+            self._statement(need(node, "Body"))
         self._reading.defines(name, surely=surely)
 
     def _time(self, node: Node) -> None:
         if "Stmt" in node:
-            self._statement(node["Stmt"])
+            self._statement(need(node, "Stmt"))
 
     def _coprocess(self, node: Node) -> None:
         name = word_of(node["Name"]) if "Name" in node else "COPROC"
         self._reading.sets(None if isinstance(name, Unknown) else name, "0")
         self._word(node.get("Name"))
         with self._maybe(True):
-            self._statement(node["Stmt"])
+            self._statement(need(node, "Stmt"))
 
     @contextmanager
     def _maybe(self, perhaps: bool) -> Iterator[None]:
@@ -321,88 +301,6 @@ class Walk:
         self._perhaps += perhaps
         yield
         self._perhaps -= perhaps
-
-    def _words(self, words: Iterable[Node]) -> None:
-        for each in words:
-            self._word(each)
-
-    def _word(self, word: Node | None) -> None:
-        if word is not None:
-            self._parts(check(word, "Word").get("Parts", ()))
-
-    def _parts(self, parts: Iterable[Node]) -> None:
-        for part in parts:
-            kind = part.get("Type", "")
-            check(part, kind)
-            if kind == "DblQuoted":
-                self._parts(part.get("Parts", ()))
-            elif kind in ("CmdSubst", "ProcSubst"):
-                self._group(part)
-            elif kind == "ParamExp":
-                self._parameter(part)
-            elif kind == "ArithmExp":
-                self._arithmetic(part["X"])
-            elif kind == "ExtGlob":
-                self._glob(part)
-            elif kind not in ("Lit", "SglQuoted"):
-                raise Unreadable(f"the line uses {kind}, which toolcell does not know")
-
-    def _glob(self, part: Node) -> None:
-        pattern = part.get("Pattern", {}).get("Value", "")
-        if re.search(r"[$`]|[<>]\(", pattern):
-            self._reading.unseen("a pattern holds code that bash may run")
-
-    def _parameter(self, part: Node) -> None:
-        name = part.get("Param", {}).get("Value", "")
-        self._subscript(name, part.get("Index"))
-        if part.get("Excl") and "Names" not in part and "Index" not in part:
-            self._reading.values.evaluates([name] if name.isidentifier() else [UNSEEN])
-        if "Slice" in part:
-            self._arithmetic(check(part["Slice"], "Slice").get("Offset"))
-            self._arithmetic(part["Slice"].get("Length"))
-        if "Repl" in part:
-            self._word(check(part["Repl"], "Replace").get("Orig"))
-            self._word(part["Repl"].get("With"))
-        if "Exp" in part:
-            self._expansion(name, check(part["Exp"], "Expansion"))
-
-    def _expansion(self, name: str, node: Node) -> None:
-        word = node.get("Word")
-        self._word(word)
-        if node.get("Op") == "@" and word is not None and "P" in str(word_of(word)):
-            self._reading.unseen(f"${{{name}@P}} runs commands that the value holds")
-        if node.get("Op") in (":=", "="):
-            value = value_of(word) if word is not None else ""
-            self._reading.sets(name, self._computed(name, word or {}) if value is None else value)
-
-    def _subscript(self, name: str | None, node: Node | None) -> None:
-        """Walk a subscript, which is arithmetic unless the array is known to be a map."""
-        if node is None:
-            return
-        if name in self._reading.values.maps and node.get("Type") == "Word":
-            self._word(node)
-        else:
-            self._arithmetic(node)
-
-    def _arithmetic(self, node: Node | None) -> None:
-        if node is None:
-            return
-        kind = node.get("Type", "")
-        check(node, kind)
-        if kind == "Word":
-            self._word(node)
-            self._reading.values.evaluates(sources(node.get("Parts", ())))
-            return
-        operator = node.get("Op", "")
-        if operator in ("++", "--") or (operator.endswith("=") and operator not in _COMPARES):
-            self._counts(node["X"])
-        for side in ("X", "Y"):
-            self._arithmetic(node.get(side))
-
-    def _counts(self, target: Node) -> None:
-        name = word_of(target) if target.get("Type") == "Word" else Unknown.ANY
-        if isinstance(name, str):
-            self._reading.sets(name, "0")
 
 
 def _ends_let(node: Node) -> bool:

@@ -87,12 +87,12 @@ def document(redirect: Node) -> str | None:
 
 def here_string(redirect: Node) -> str | None:
     """Return what `<<<` gives to a command; None where it is computed."""
-    read = _read(redirect["Word"].get("Parts", ()))
+    read = _read(redirect.get("Word", {}).get("Parts", ()))
     return None if read is None or _TILDE.search(read[1]) else f"{read[0]}\n"
 
 
 def _delimiter_is_quoted(redirect: Node) -> bool:
-    parts = redirect["Word"].get("Parts", ())
+    parts = redirect.get("Word", {}).get("Parts", ())
     return any(part.get("Type") != "Lit" or "\\" in part.get("Value", "") for part in parts)
 
 
@@ -124,7 +124,7 @@ def _unquoted(value: str) -> tuple[str, str]:
 
 def _quoted(part: Node) -> str | None:
     value = part.get("Value", "")
-    if part["Type"] == "SglQuoted":
+    if part.get("Type") == "SglQuoted":
         return ansi(value) if part.get("Dollar") else value
     inner = part.get("Parts", ())
     if part.get("Dollar") or any(piece.get("Type") != "Lit" for piece in inner):

@@ -20,7 +20,8 @@ from toolcell.policy.scripts import read_sed
 def written_by(words: Words) -> Places:
     """Return the paths that a command writes, Unknown where only the run knows."""
     name = program(words[0])
-    name = name[1:] if name.startswith("g") and name[1:] in WRITERS else name
+    if name not in WRITERS and name.startswith("g"):
+        name = name[1:]  # GNU's, where the system has others
     special = _SPECIAL.get(name)
     if special is not None:
         return special(words)
@@ -94,7 +95,10 @@ def _in_place(words: Words) -> Places:
     """perl, ruby: every word, where an option -i says that files are edited in place."""
     texts = [word for word in words[1:] if isinstance(word, str)]
     is_edit = any(re.match(r"-[0-9acFlnpswWE]*i", text) for text in texts)
-    return everything(words) if is_edit else []
+    if not is_edit:
+        return []
+    code = [n for n, word in enumerate(words) if re.fullmatch(r"-[a-zA-Z0]*[eE]", str(word))]
+    return everything(tuple(word for n, word in enumerate(words) if n - 1 not in code))
 
 
 _PATCH = spec(
@@ -132,6 +136,8 @@ def _tar(words: Words) -> Places:
     archive = _values(words, r"-[A-Za-z]*f|--file")
     if letters[:1] != "-" and "f" in letters:
         archive += words[2:3]
+    if _tar_does(words, letters, "P", "--absolute-names"):
+        return [Unknown.ANY]
     if _tar_does(words, letters, "x", "--(?:extract|get)"):
         return [*(_values(words, r"-[A-Za-z]*C|--directory") or ["."])]
     makes = _tar_does(words, letters, "cruA", "--(?:create|append|update|concatenate|delete)")

@@ -76,7 +76,7 @@ SHAPES = (
         "aws secret access key",
         b"secret_access_key",
         b"secretaccesskey",
-        pattern=rb"(?i:secret_?access_?key)" + _IS + rb"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        pattern=rb"(?i:secret_?access_?key)" + _IS + rb"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=\xff])",
         is_real=lambda key: varied(key) and not key.endswith(b"EXAMPLEKEY"),
         place=Place.BESIDE,
         goes_on=LINE,
@@ -227,7 +227,7 @@ SHAPES = (
     shape(
         "user and password",
         b"basic ",
-        pattern=rb"(?i:basic) {1,4}([A-Za-z0-9+/]{6,}+={0,2})",
+        pattern=rb"(?i:basic) {1,4}([A-Za-z0-9+/]{6,}+={0,2}+)(?!\xff)",
         is_real=_basic,
         place=Place.ALONE,
         goes_on=CREDENTIAL,

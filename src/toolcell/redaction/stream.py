@@ -2,7 +2,8 @@
 
 from toolcell.redaction.finder import Finder, mark
 
-_CONTEXT = 16  # more than any pattern looks back at
+# More than any pattern has between its trigger and its secret, such as the user in a URL.
+_CONTEXT = 512
 
 
 class StreamRedactor:

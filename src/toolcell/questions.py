@@ -1,0 +1,186 @@
+"""Questions: what becomes of a call that the policy asks about, from the question to the run.
+
+    ask -> (a person answers, here or elsewhere) -> prepared and decided again -> spent -> run
+
+Whatever changed since it was asked wins. Of all who hear of one answer, one runs the call, and
+one writes the end of a call that does not run.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from toolcell import rejections
+from toolcell.approvals import ApprovalStore, Clock
+from toolcell.errors import StoreError, WorkspaceError
+from toolcell.events import EventKind
+from toolcell.grants import RunOptions
+from toolcell.journal import EventLost
+from toolcell.model import (
+    Action,
+    Approval,
+    ApprovalRequest,
+    ApprovalState,
+    ErrorInfo,
+    PolicyDecision,
+    PreparedToolCall,
+    RunGrant,
+    ToolResult,
+)
+from toolcell.normalizer import Origin, refused
+from toolcell.steps import Steps, with_note
+
+
+class Questions:
+    """The questions of one run, about calls in one workspace."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        store: Callable[[], ApprovalStore],
+        clock: Clock,
+        *,
+        run: str,
+        workspace: str,
+    ) -> None:
+        """Share the steps; `store` is asked for its store with the first question."""
+        self._steps = steps
+        self._store = store
+        self._clock = clock
+        self._run = run
+        self._workspace = workspace
+
+    async def ask(
+        self,
+        origin: Origin,
+        prepared: PreparedToolCall,
+        decision: PolicyDecision,
+        options: RunOptions | None,
+    ) -> ToolResult | ApprovalRequest:
+        """Ask, unless this was answered ahead: by a grant for the run, or an approval of it."""
+        if grant := self._standing(prepared):
+            granted = {"by": "run grant", "grant_id": grant.grant_id}
+            return await self._steps.execute(origin, prepared, decision, options, **granted)
+        store, version = self._store(), origin.policy_version or ""
+        if given := store.approved(prepared.digest, version, self._workspace):
+            return await self._spend(given, origin, prepared, decision, options)
+        request = store.create(
+            prepared,
+            decision,
+            version,
+            run=self._run,
+            key=origin.key,
+            workspace=self._workspace,
+            prefix=self._steps.decider.prefix(prepared),
+        )
+        try:
+            self._steps.emit(
+                EventKind.ASKED,
+                origin,
+                approval_id=request.approval_id,
+                expires_at=request.expires_at.isoformat(),
+            )
+        except EventLost:
+            store.cancel(request.approval_id)  # nobody will be told of it
+            raise
+        return request
+
+    async def go_on(self, approval: Approval, options: RunOptions | None) -> ToolResult:
+        """Take a question that was answered, or has ended otherwise, to its result."""
+        request = approval.request
+        origin = self._steps.resume(request)
+        try:
+            self._steps.emit(
+                EventKind.ANSWERED,
+                origin,
+                approval_id=request.approval_id,
+                approved=approval.state is not ApprovalState.DENIED,
+                by=approval.by,
+                note=approval.note,
+                state=approval.state,
+            )
+            if approval.state is not ApprovalState.APPROVED:
+                return self._end(origin, request, refused(origin, rejections.unusable(approval)))
+            prepared = self._steps.prepare(origin)
+            if isinstance(prepared, ToolResult):
+                return self._withdraw(origin, request, prepared)
+            origin, decision = await self._steps.decide(origin, prepared)
+            if error := self._changed(request, prepared, decision):
+                return self._withdraw(origin, request, refused(origin, error))
+            return await self._spend(request, origin, prepared, decision, options)
+        except (EventLost, StoreError) as error:
+            return refused(origin, rejections.unrecorded(error))
+
+    def _standing(self, prepared: PreparedToolCall) -> RunGrant | None:
+        """Return a grant of this run that covers a call that the policy asks about."""
+        now = self._clock()
+        for grant in self._store().grants(self._run):
+            fits = (
+                grant.stands(now)
+                and grant.tool_name == prepared.definition.name
+                and grant.policy_version == self._steps.version
+                and grant.workspace == self._workspace
+            )
+            if fits and (
+                grant.digest == prepared.digest
+                or (grant.prefix and self._steps.decider.covers(grant.prefix, prepared))
+            ):
+                return grant
+        return None
+
+    def _changed(
+        self, request: ApprovalRequest, prepared: PreparedToolCall, decision: PolicyDecision
+    ) -> ErrorInfo | None:
+        """What keeps an approval from covering its call as it would be now."""
+        if decision.action is Action.DENY:
+            return rejections.denied(decision)
+        if prepared.digest != request.digest:
+            return rejections.mismatch("the tool changed")
+        if request.workspace != self._workspace:
+            return rejections.mismatch(f"the workspace, {request.workspace or 'none'}, changed")
+        if decision.action is Action.ASK and request.policy_version != self._steps.version:
+            return rejections.mismatch("the policy changed")
+        return None
+
+    async def _spend(
+        self,
+        request: ApprovalRequest,
+        origin: Origin,
+        prepared: PreparedToolCall,
+        decision: PolicyDecision,
+        options: RunOptions | None,
+    ) -> ToolResult:
+        """Use the approval up, and run; killed in between, it stays spent, outcome unknown."""
+        try:
+            self._steps.runtime.check(decision.cell)
+        except WorkspaceError as error:
+            return self._steps.reject(origin, rejections.no_workspace(error))
+        spending = self._store().spend(request.approval_id)
+        if not spending.won:
+            return refused(origin, rejections.unusable(spending.approval))
+        origin = replace(origin, approval_id=request.approval_id)
+        granted = {"by": "approval", "approval_id": request.approval_id}
+        outcome = "cancelled"
+        try:
+            result = await self._steps.execute(origin, prepared, decision, options, **granted)
+            outcome = result.status
+        finally:
+            lost = self._settle(request.approval_id, outcome)
+        return with_note(result, lost) if lost else result
+
+    def _settle(self, approval_id: str, outcome: str) -> str:
+        """Note how a spent approval ended; where that cannot be kept, the result says so."""
+        try:
+            self._store().settle(approval_id, outcome)
+        except StoreError as error:
+            return f"the outcome of approval {approval_id} could not be kept: {error}"
+        return ""
+
+    def _withdraw(self, origin: Origin, request: ApprovalRequest, result: ToolResult) -> ToolResult:
+        """End a question whose approval no longer covers what would run."""
+        self._store().cancel(request.approval_id)
+        return self._end(origin, request, result)
+
+    def _end(self, origin: Origin, request: ApprovalRequest, result: ToolResult) -> ToolResult:
+        if self._store().conclude(request.approval_id, result.status):
+            return self._steps.finish(origin, result)
+        return result

@@ -1,0 +1,222 @@
+"""The steps that calls take, one function each: decide, execute, finish; each writes its events.
+
+`controller` and `questions` say in which order. What all calls of a run share is here: the
+policy in force, compiled, and the calls that run.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from toolcell.breaker import RefusalCount, told_again
+from toolcell.events import EventKind
+from toolcell.grants import Cancellation, Grant, RunOptions
+from toolcell.journal import EventLost, Journal
+from toolcell.model import (
+    ApprovalRequest,
+    ErrorInfo,
+    PolicyDecision,
+    PreparedToolCall,
+    ToolCall,
+    ToolResult,
+)
+from toolcell.normalizer import Origin, refused
+from toolcell.policy import Decider, ToolPolicy, check_policy
+from toolcell.redaction import Redactor
+from toolcell.registry import ToolRegistry
+from toolcell.runtime import ToolRuntime
+
+
+class Steps:
+    """What can be done to a call, for one runtime, one policy at a time and one journal."""
+
+    def __init__(
+        self, runtime: ToolRuntime, journal: Journal, workspace: str | Path | None
+    ) -> None:
+        """Share these; a policy has to be taken before any call."""
+        self.runtime = runtime
+        self.journal = journal
+        self.stopped = ""
+        self._workspace = workspace
+        self._refusals = RefusalCount()
+        self._running: dict[str, list[Cancellation]] = {}
+
+    def take(self, policy: ToolPolicy) -> None:
+        """Decide by a policy from now on; raises PolicyError or WorkspaceError with no change."""
+        check_policy(policy, self.runtime.registry, ToolRegistry.builtin())
+        self.runtime.check(policy.cell)
+        redact = policy.redact
+        redactor = Redactor.from_environment(redact.env, os.environ, shapes=redact.shapes)
+        self.decider = Decider(policy, self._workspace)
+        self.policy = policy
+        self.version = policy.version
+        self.journal.redactor = redactor
+        self.runtime.redactor = redactor
+        for each in (policy, *policy.layers):
+            if each.source:
+                self.runtime.protect(each.source)
+
+    def begin(self, call: ToolCall) -> Origin:
+        """Open the account of a new call."""
+        return Origin(
+            call,
+            policy_version=self.version,
+            key=secrets.token_hex(8),
+            redactor=self.journal.redactor,
+        )
+
+    def resume(self, request: ApprovalRequest) -> Origin:
+        """Go on with the account of a call that was put to a person, here or elsewhere."""
+        return Origin(
+            request.call,
+            policy_version=self.version,
+            approval_id=request.approval_id,
+            rule_id=request.rule_id,
+            key=request.key,
+            redactor=self.journal.redactor,
+        )
+
+    def prepare(self, origin: Origin) -> PreparedToolCall | ToolResult:
+        """Resolve the tool and validate the arguments; a result says why that failed."""
+        prepared = self.runtime.prepare(origin.call, origin)
+        if isinstance(prepared, PreparedToolCall):
+            self.emit(EventKind.PREPARED, origin, prepared, digest=prepared.digest)
+        return prepared
+
+    async def decide(
+        self, origin: Origin, prepared: PreparedToolCall
+    ) -> tuple[Origin, PolicyDecision]:
+        """Decide by the policy of this moment, whatever replaces it while a line is read."""
+        decider, version = self.decider, self.version
+        await decider.read_ahead(prepared)
+        decision = decider.decide(prepared)
+        origin = replace(
+            origin,
+            call=prepared.call,
+            digest=prepared.digest,
+            rule_id=decision.rule_id,
+            decision=decision.action,
+            policy_version=version,
+        )
+        self.emit(
+            EventKind.DECIDED,
+            origin,
+            action=decision.action,
+            rule_id=decision.rule_id,
+            reason=decision.reason,
+            policy=version,
+        )
+        return origin, decision
+
+    async def execute(
+        self,
+        origin: Origin,
+        prepared: PreparedToolCall,
+        decision: PolicyDecision,
+        options: RunOptions | None,
+        **granted: Any,
+    ) -> ToolResult:
+        """Run a call that was granted, as `granted` says, and finish it."""
+        self.emit(EventKind.GRANTED, origin, **granted)
+        grant = Grant(prepared.digest, origin, decision.cell, decision.limits)
+        lost: list[str] = []
+
+        def observe(kind: EventKind, /, **data: Any) -> None:
+            try:
+                self.emit(kind, origin, **data)
+            except EventLost as error:
+                if kind is EventKind.STARTED:
+                    raise
+                lost.append(f"an event of this call could not be recorded: {error}")
+
+        try:
+            with self._cancellable(prepared.call.call_id) as cancellation:
+                result = await self.runtime.execute(prepared, grant, options, cancellation, observe)
+        except EventLost:
+            raise
+        except BaseException:
+            # It was cancelled, or a tap of the host's raised: the call has ended all the same.
+            with suppress(EventLost):
+                self.emit(EventKind.FINISHED, origin, status="cancelled", category="cancelled")
+            raise
+        for note in lost:
+            result = with_note(result, note)
+        return self.finish(origin, result)
+
+    def reject(self, origin: Origin, error: ErrorInfo) -> ToolResult:
+        """Finish a call that does not run."""
+        return self.finish(origin, refused(origin, error))
+
+    def finish(self, origin: Origin, result: ToolResult) -> ToolResult:
+        """Write the terminal event; a call that ran keeps its result even if that fails."""
+        result = self._counted(origin, result)
+        data = {
+            "status": result.status,
+            "category": result.error.category if result.error else None,
+            "message": result.error.message if result.error else "",
+            "return_code": result.return_code,
+            "signal": result.signal,
+            "latency_ms": result.latency_ms,
+            "attempts": result.metadata.attempts,
+            "output_bytes": len(result.output.encode(errors="replace")),
+            "enforced": sorted(result.enforcement.enforced),
+        }
+        try:
+            self.emit(EventKind.FINISHED, origin, result, **data)
+        except EventLost as error:
+            if result.source == "controller":
+                raise
+            return with_note(result, f"the end of this call could not be recorded: {error}")
+        return result
+
+    def cancel(self, call_id: str) -> bool:
+        """End the running calls of an id; False if none runs."""
+        running = self._running.get(call_id, [])
+        for cancellation in running:
+            cancellation.request()
+        return bool(running)
+
+    def emit(
+        self,
+        kind: EventKind,
+        origin: Origin,
+        about: PreparedToolCall | ToolResult | None = None,
+        **data: Any,
+    ) -> None:
+        """Write one event; raises EventLost."""
+        self.journal.write(kind, origin.key, origin.call, about, **data)
+
+    def _counted(self, origin: Origin, result: ToolResult) -> ToolResult:
+        """Count refusals of the same call: past some the model is told, past more the run ends."""
+        breaker = self.policy.breaker
+        count = self._refusals.add(origin.call, result)
+        if breaker.end and count >= breaker.end and not self.stopped:
+            self.stopped = f"{origin.call.name} was refused {count} times with the same arguments"
+            self.emit(EventKind.STOPPED, origin, reason=self.stopped)
+        return told_again(result, count) if breaker.warn and count >= breaker.warn else result
+
+    @contextmanager
+    def _cancellable(self, call_id: str) -> Iterator[Cancellation]:
+        cancellation = Cancellation()
+        # Providers' ids are theirs to repeat.
+        running = self._running.setdefault(call_id, [])
+        running.append(cancellation)
+        try:
+            yield cancellation
+        finally:
+            running.remove(cancellation)
+            if not running:
+                del self._running[call_id]
+
+
+def with_note(result: ToolResult, note: str) -> ToolResult:
+    """Return a result that says what of it could not be kept."""
+    before = result.metadata.event_lost
+    metadata = result.metadata.model_copy(
+        update={"event_lost": f"{before}; {note}" if before else note}
+    )
+    return result.model_copy(update={"metadata": metadata})
