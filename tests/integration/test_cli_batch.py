@@ -148,7 +148,7 @@ def test_events_are_appended_to_a_log(cli: Any, tmp_path: Path) -> None:
     assert [event.kind for event in events].count(EventKind.FINISHED) == 4
     assert log.stat().st_mode & 0o777 == 0o600
     command = [sys.executable, "-m", "toolcell", "events", "verify", "--log", str(log)]
-    assert "intact" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Intact" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_events_are_kept_in_the_state_directory_unless_told_not_to(

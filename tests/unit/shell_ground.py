@@ -56,16 +56,17 @@ class Ground:
         process = subprocess.Popen(
             [BASH, "-c", line],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             cwd=self._work,
             env={"PATH": str(self._programs), "HOME": str(self._work), "LC_ALL": "C.UTF-8"},
             start_new_session=True,
         )
-        try:
-            process.wait(10)
-        finally:
-            stop(process)
+        # Until the last that holds the pipe has ended, in the background too; a line that
+        # never ends has noted by then what it does.
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=5)
+        stop(process)
         calls = self._notes.read_text().split("\n") if self._notes.exists() else []
         return any(call.split(" ")[0] == "push" for call in calls)
 
@@ -75,6 +76,8 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def shows_push(line: Line) -> bool:

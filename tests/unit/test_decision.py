@@ -48,6 +48,10 @@ def policy(*rules, **rest):
         ("git $X", "ask", "push"),
         ("$X push", "ask", "computed-command"),
         ("./git status", "deny", "default"),
+        ("cd sub && if [ -f x ]; then git status; else echo none; fi", "allow", "git"),
+        ("echo done", "deny", "default"),
+        ("echo $(cat x)", "deny", "default"),
+        ("timeout 5 git status", "allow", "git"),
     ],
 )
 def test_each_command_is_decided_and_the_strictest_wins(command, action, rule):

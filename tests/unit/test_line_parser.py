@@ -104,7 +104,7 @@ def test_an_answer_that_is_no_tree_is_unreadable_or_empty(monkeypatch, tmp_path,
         ({"Stmts": [{"Cmd": {"Type": "CallExpr", "Also": []}}]}, "Also"),
         ({"Stmts": [], "More": {"Cmd": {}}}, "More"),
         ({"Stmts": [{"Coprocess": True}]}, "Coprocess"),
-        ({"Stmts": [{"Redirs": [{"Op": 63, "Word": {"Parts": []}}]}]}, "63"),
+        ({"Stmts": [{"Redirs": [{"Op": 63, "Word": {"Parts": []}}]}]}, "too old"),
         ({"Stmts": [{"Cmd": {"Type": "TimeClause", "Stmt": {"Disown": True}}}]}, "Disown"),
         ({"Stmts": [{"Cmd": {"Type": "FuncDecl", "Body": {}}}]}, "FuncDecl without Name"),
         ({"Stmts": [{"Cmd": {"Type": "BinaryCmd", "Op": "&&", "X": {}}}]}, "without Y"),
@@ -154,6 +154,42 @@ def test_a_long_line_of_many_commands_is_read():
     assert len(read_line("\n".join(["a $x"] * 2000)).commands) == 2000
 
 
+LARGE = [
+    "nice " * 12_000 + "x",
+    "env " + "-S " * 15_000,
+    "env " + "-S '-S -S' " * 4_000,
+    "ln -s " + " ".join(f"a{n}" for n in range(8_000)) + " d; touch " + "h " * 1_000,
+    "fd " + "-x a " * 12_000,
+    "tar " + "-cf " * 12_000,
+    "sqlite3 x '" + " \n" * 30_000 + "'",
+    "mysql '" + "; " * 30_000 + "'",
+    "cmake '-D" + "COMMAND" * 8_000 + "'",
+    "awk '" + "x/" * 30_000 + "'",
+    "sed '" + "p;" * 30_000 + "'",
+    "sed 's" + "a\\" * 20_000 + "'",
+    "".join(f"x{n}=x{n + 1};" for n in range(1_000)) + "((x0)); ls",
+    "PATH=x; a;" * 800,
+    ";".join(f"LD_{n}=x; a" for n in range(500)),
+    "".join(f"cd d{n}; touch x;" for n in range(300)),
+]
+
+
+@pytest.mark.timeout(30)  # each takes well under a second; a square of its length would not
+@pytest.mark.parametrize("text", LARGE, ids=lambda text: text[:12])
+def test_a_large_line_is_read_in_the_time_that_its_length_allows(text):
+    line = read_line(text)
+    assert not line.unreadable
+    assert line.commands
+    assert len(line.commands) < 2000
+
+
+def test_the_doubts_of_a_command_stay_few_enough_to_be_read():
+    last = read_line(";".join(f"LD_{n}=x" for n in range(500)) + "; ls").commands[-1]
+    assert "LD_0 is set" in last.doubt
+    assert "many variables" in last.doubt
+    assert len(last.doubt) < 1000
+
+
 DIFFERENT = [
     # what the parser reads as one command, bash reads as two
     ("echo a # b\\\necho b", "b"),
@@ -178,3 +214,10 @@ def test_code_that_cannot_be_read_leaves_the_rest_of_the_line_readable():
     assert not line.unreadable
     assert [c.words[0] for c in line.commands] == ["git", "sh", None, "rm"]
     assert "cannot be read" in line.commands[2].doubt
+
+
+def test_code_that_cannot_be_read_leaves_nothing_behind_for_what_follows():
+    broken = "; ".join(["sh -c 'while x; do $(($y z)); done'"] * 20)
+    line = read_line(f"ls; {broken}; PATH=/x; env nice git push")
+    assert line.commands[0].doubt == ""
+    assert line.commands[-1].words == ("git", "push")

@@ -192,10 +192,10 @@ def _prepared(registry: ToolRegistry, tool: str, arguments: str) -> PreparedTool
 
 def _print_explanation(policy: ToolPolicy, prepared: PreparedToolCall, found: Explanation) -> None:
     decision = found.decision
-    rows = [("decision", f"{decision.action}"), ("rule", decision.rule_id)]
+    rows = [("decision", f"{decision.action}"), ("why", decision.reason)]
+    rows.append(("rule", f"{decision.rule_id} of the {policy.name} policy"))
     if found.place:
         rows.append(("at", found.place))
-    rows += [("why", decision.reason), ("policy", policy.name)]
     if len(found.rulings) > 1:
         rows += [
             ("part" if place == 0 else "", f"{ruling.action:6} {ruling.part}  ({ruling.rule_id})")

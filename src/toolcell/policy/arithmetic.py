@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from toolcell.policy.facts import Unknown
+from toolcell.policy.facts import Unknown, Word
 from toolcell.policy.shell import Node
 from toolcell.policy.variables import UNSEEN, names_in
 from toolcell.policy.words import word_of
@@ -77,3 +77,25 @@ def prints_number(statements: Sequence[Node]) -> bool:
         )
         is not None
     )
+
+
+def ends_let(node: Node) -> bool:
+    """Whether an argument of `let` has what bash takes for the end of it, outside quotes."""
+    operator = str(node.get("Op", ""))
+    if node.get("Type") == "ParenArithm" or set(operator) & set("&|<>"):
+        return True
+    return any(ends_let(node[side]) for side in ("X", "Y") if isinstance(node.get(side), dict))
+
+
+def expression(node: Node) -> Word:
+    """An argument of `let`, which the parser has read as arithmetic, as a word again."""
+    if node.get("Type") == "Word":
+        return word_of(node)
+    sides = [expression(node[side]) for side in ("X", "Y") if side in node]
+    texts = [each for each in sides if isinstance(each, str)]
+    if len(texts) < len(sides):
+        return Unknown.SAFE
+    operator = str(node.get("Op", ""))
+    if len(texts) == 1:
+        return texts[0] + operator if node.get("Post") else operator + texts[0]
+    return operator.join(texts)

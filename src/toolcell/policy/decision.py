@@ -81,7 +81,7 @@ class Decider:
         judgement = Judgement()
         for layer in self.layers:
             layer.judge(proposal, judgement)
-        if not judgement.rulings:  # a line of wrappers and nothing else
+        if not judgement.rulings:  # a line of wrappers and builtins, and nothing else
             judgement.rulings.append(self.layers[0].fallback(proposal, CALL[0]))
         return judgement
 

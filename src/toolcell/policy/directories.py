@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from toolcell.policy.facts import Unknown, Word
 
-_MOST = 16  # directories to keep apart; with more, the place counts as unknown
+_MOST = 8  # directories to keep apart; with more, the place counts as unknown
 _DEVICES = re.compile(
     r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty|fd/\d+)|/proc/(?:self|\d+)/fd/\d+"
 )
@@ -44,7 +44,7 @@ class Directories:
         for path in self.paths(name):
             parent = posixpath.dirname(path or "")
             there = posixpath.join(parent, target) if isinstance(target, str) else None
-            if path is not None:
+            if path is not None and len(self._links) < _MOST**2:
                 self._links.append((path, _tidy(there) if there is not None else None))
 
     def paths(self, word: Word) -> list[str | None]:
@@ -63,6 +63,8 @@ class Directories:
     def through_links(self, paths: Iterable[str | None]) -> list[str | None]:
         """Add where paths lie when they lead through links that the line makes."""
         found = list(dict.fromkeys(paths))
+        if len(self._links) == _MOST**2 and None not in found:
+            found.append(None)  # more links than are kept apart
         for path in found:  # grows: a link may lead to another
             for name, target in self._links if path is not None and len(found) < _MOST**2 else ():
                 is_below = path == name or str(path).startswith(f"{name}/")

@@ -6,6 +6,7 @@ scripts that can start one. Ordinary use of the same program is not in doubt.
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from toolcell.policy.behind import program
 from toolcell.policy.facts import Unknown, Words, listed
@@ -51,7 +52,7 @@ _TELLING: dict[str, str] = {
     "nmap": r"--script.*",
     "tcpdump": r"-[A-Za-z]*z.*",
     "openssl": r"-engine|-provider.*|engine",
-    "sqlite3": r"(?:.*\n)?\s*\.[a-z]*(sh|sy|im|ou|on|lo|re|ex|ed|op|sa|ba|ar|cl|du).*"
+    "sqlite3": r"(?:.*\n)?[ \t]*\.[a-z]*(sh|sy|im|ou|on|lo|re|ex|ed|op|sa|ba|ar|cl|du).*"
     r"|.*(load_extension|readfile|writefile|edit)\s*\(.*|--?init|--?cmd",
     "psql": r".*(\\!|\\o|\\g|\\w|\\i|\\e|\\copy|\b[Pp][Rr][Oo][Gg][Rr][Aa][Mm]\b).*|-o.*"
     r"|--output.*|-L.*",
@@ -107,6 +108,7 @@ _SSH_HARMLESS = re.compile(
     r"|PreferredAuthentications|PasswordAuthentication|HostKeyAlgorithms|RequestTTY)[= ].*",
     re.IGNORECASE,
 )
+_LONGEST = 4096  # characters of one word
 _COMPUTED = "an argument that is only known at run time may tell {} to run another program"
 
 
@@ -116,6 +118,8 @@ def doubt_about(words: Words, *, suspect: bool) -> str:
     name = _SAME.get(name, name)
     if name == "git":
         return git_doubt(words, suspect=suspect)
+    if name in ("find", "gfind", "fd", "fdfind"):
+        return _find(words, suspect=suspect)
     check = _CHECKS.get(name)
     found = check(words) if check else ""
     if found or name not in _COMPILED:
@@ -142,6 +146,8 @@ def _may_be_option(word: Unknown, *, suspect: bool) -> bool:
 def _tells(name: str, word: str, place: int, words: Words) -> bool:
     if name == "tar" and place == 1 and _OLD_LETTERS.fullmatch(word):
         return True
+    if len(word) > _LONGEST:
+        return True  # too long to be looked at
     if not _COMPILED[name].fullmatch(word):
         return False
     harmless = _HARMLESS.get(name)
@@ -156,6 +162,7 @@ def _shown(word: str) -> str:
     return word if len(word) <= 30 else f"{word[:30]}..."
 
 
+_STREAM = re.compile(r"-|/dev/(stdin|fd/\d+)|/proc/\w+/fd/\d+")
 _AWK = spec(
     "-bcCghkMnNOPrsStV -f: -F: -v: -e: -E: -i: -l: -W: -d? -D? -L? -o? -p? --assign: --bignum"
     " --characters-as-bytes --csv --exec: --field-separator: --file: --include: --load:"
@@ -172,8 +179,11 @@ def _awk(words: Words) -> str:
         return "awk is told to load more code"
     if found.has("S", "sandbox"):
         return ""
+    files = found.values("f", "file", "E", "exec")
+    if any(isinstance(file, Unknown) or _STREAM.fullmatch(file) for file in files):
+        return "awk runs what it reads"
     codes = found.values("e", "source")
-    if not codes and not found.has("f", "file", "E", "exec"):
+    if not codes and not files:
         codes = found.operands[:1]
     if any(isinstance(code, Unknown) for code in codes):
         return "awk code that is only known at run time can run commands"
@@ -203,6 +213,9 @@ def _sed(words: Words) -> str:
         return f"toolcell does not know the option {found.unknown} of sed"
     if found.has("sandbox"):
         return ""
+    files = found.values("f", "file")
+    if any(isinstance(file, Unknown) or _STREAM.fullmatch(file) for file in files):
+        return "sed runs the script that it reads"
     code, _ = sed_code(words)
     if code is None:
         return "a sed script that is only known at run time can run commands"
@@ -216,6 +229,23 @@ def _ssh(words: Words) -> str:
         value = word.partition("o")[2] or (words[place + 1] if place + 1 < len(words) else "")
         if not (isinstance(value, str) and _SSH_HARMLESS.fullmatch(value)):
             return "ssh can run another program with such an option -o"
+    return ""
+
+
+# Tests of find that take one argument, and may therefore be followed by any word.
+_FIND_VALUES = listed(
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype"
+    " -maxdepth -mindepth -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer"
+    " -user -group -uid -gid -perm -lname -ilname -samefile -inum -links -printf -fstype -used"
+    " -newermt -newerct -newerat -context -files0-from"
+)
+
+
+def _find(words: Words, *, suspect: bool) -> str:
+    for before, word in pairwise(words):
+        is_value = before in _FIND_VALUES
+        if isinstance(word, Unknown) and not is_value and _may_be_option(word, suspect=suspect):
+            return "an argument that is only known at run time may be an -exec of find"
     return ""
 
 
@@ -236,4 +266,9 @@ _CHECKS: dict[str, Callable[[Words], str]] = {
     "make": _make,
     "gmake": _make,
 }
-DOUBTED = frozenset(_COMPILED) | frozenset(_SAME) | frozenset(_CHECKS) | {"git"}
+DOUBTED = (
+    frozenset(_COMPILED)
+    | frozenset(_SAME)
+    | frozenset(_CHECKS)
+    | {"git", "find", "gfind", "fd", "fdfind"}
+)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from toolcell.policy.facts import Unknown, Word, Words, listed
 from toolcell.policy.options import Found, read, spec
 from toolcell.policy.shells import is_harmless
+from toolcell.policy.variables import HOLDS_CODE
 
 DECLARING = frozenset(["declare", "typeset", "local", "export", "readonly", "nameref"])
 # With these, an assignment before the command stays in some shells.
@@ -58,7 +59,7 @@ def _names(words: list[Word], effect: Effect, value: Word = Unknown.ANY) -> None
         effect.sets.append((match[1], value))
         if match[2] is not None:
             effect.evaluates.append(match[2])
-            if re.search(r"[$`]", match[2]):
+            if HOLDS_CODE.search(match[2]):
                 effect.here = _CODE_IN_NAME
 
 
@@ -97,7 +98,7 @@ def _hides_code(texts: list[str], sets: list[Set], flags: set[str]) -> bool:
     arrays = {"a", "A"} & flags
     if arrays and any(isinstance(value, Unknown) for _, value in sets):
         return True
-    quoted = [text for text in texts if "=" in text and re.search(r"[$`]", text)]
+    quoted = [text for text in texts if "=" in text and HOLDS_CODE.search(text)]
     return any(arrays or "[" in text.partition("=")[0] or "=(" in text for text in quoted)
 
 

@@ -3,7 +3,6 @@
 A word can hold whole commands, set variables, and evaluate text that nobody has seen.
 """
 
-import re
 from collections.abc import Iterable
 
 from toolcell.policy.arithmetic import sources
@@ -12,7 +11,7 @@ from toolcell.policy.facts import Unknown, Unreadable
 from toolcell.policy.nodes import check, need
 from toolcell.policy.reading import Reading
 from toolcell.policy.shell import Node
-from toolcell.policy.variables import UNSEEN
+from toolcell.policy.variables import HOLDS_CODE, UNSEEN
 from toolcell.policy.words import value_of, word_of
 
 _COMPARES = frozenset(["==", "!=", "<=", ">="])
@@ -56,7 +55,7 @@ class WordWalk:
 
     def _glob(self, part: Node) -> None:
         pattern = part.get("Pattern", {}).get("Value", "")
-        if re.search(r"[$`]|[<>]\(", pattern):
+        if HOLDS_CODE.search(pattern):
             self._reading.unseen("a pattern holds code that bash may run")
 
     def _parameter(self, part: Node) -> None:

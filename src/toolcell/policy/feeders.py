@@ -12,7 +12,7 @@ from toolcell.policy.behind import (
     not_known,
     started,
 )
-from toolcell.policy.facts import Unknown, Word, Words, listed
+from toolcell.policy.facts import Unknown, Word, Words
 from toolcell.policy.options import read, spec
 
 _XARGS = spec(
@@ -31,15 +31,6 @@ _PARALLEL = spec(
 _PLACEHOLDER = re.compile(r"\{[^{}\s]*\}")
 _SOURCES = frozenset([":::", ":::+", "::::", "::::+"])
 _STARTS = frozenset(["-exec", "-execdir", "-ok", "-okdir"])
-_FIND_FILES = frozenset(["-fprint", "-fprint0", "-fls", "-fprintf"])
-# Tests of find that take one argument, and may therefore be followed by any word.
-_FIND_VALUES = listed(
-    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype"
-    " -maxdepth -mindepth -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer"
-    " -user -group -uid -gid -perm -lname -ilname -samefile -inum -links -printf -fstype -used"
-    " -newermt -newerct -newerat -context -files0-from"
-)
-_DASHES = "an argument that is only known at run time may be an option that runs a command"
 
 
 def xargs(words: Words) -> Behind:
@@ -65,18 +56,14 @@ def _filled(word: Word, place: str) -> Word:
 
 def find(words: Words) -> Behind | None:
     """`find`: it is a command of its own, and starts one for each -exec."""
-    inner, doubt = [], ""
+    inner = []
     place = 1
     while place < len(words):
-        word = words[place]
-        if word in _STARTS:
-            command, place = _until_end(words, place + 1)
-            inner.append(_each(command))
-            continue
-        if word is Unknown.ANY and words[place - 1] not in _FIND_VALUES:
-            doubt = _DASHES
         place += 1
-    return Behind(tuple(inner), own=True, doubt=doubt) if inner or doubt else None
+        if words[place - 1] in _STARTS:
+            command, place = _until_end(words, place)
+            inner.append(_each(command))
+    return Behind(tuple(inner), own=True) if inner else None
 
 
 def _until_end(words: Words, start: int) -> tuple[Words, int]:
@@ -98,14 +85,15 @@ def _each(command: Words) -> Inner:
 def fd(words: Words) -> Behind | None:
     """`fd`: everything behind -x or -X is a command, up to a lone `;`."""
     inner = []
-    for place, word in enumerate(words):
+    place = 1
+    while place < len(words):
+        word, place = words[place], place + 1
         if word in ("-x", "-X", "--exec", "--exec-batch"):
-            command, _ = _until_end(words, place + 1)
+            command, place = _until_end(words, place)
             inner.append(_feed(command))
         elif isinstance(word, str) and re.match(r"--exec(-batch)?=|-[A-Za-z]*[xX]", word):
             return not_known("fd", word, own=True)
-    doubt = _DASHES if Unknown.ANY in words else ""
-    return Behind(tuple(inner), own=True, doubt=doubt) if inner or doubt else None
+    return Behind(tuple(inner), own=True) if inner else None
 
 
 def _feed(command: Words) -> Inner:

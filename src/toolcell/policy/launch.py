@@ -18,6 +18,7 @@ from toolcell.policy.launchers import LAUNCHERS, Launcher
 from toolcell.policy.options import Found, read, spec
 
 _PLAIN = re.compile(r"[\w@%+=:,./ -]*", re.ASCII)
+_MOST_SPLITS = 8
 _LOGINS = frozenset(["su", "runuser"])
 
 
@@ -88,7 +89,7 @@ def env(words: Words) -> Behind | None:
     """`env`, whose -S splits its value into more words of its own."""
     launcher = LAUNCHERS["env"]
     rest = list(words[1:])
-    for _ in range(len(rest) + 1):
+    for _ in range(_MOST_SPLITS):
         found = read(tuple(rest), launcher.spec)
         if found.unknown:
             return not_known("env", found.unknown)
@@ -99,6 +100,8 @@ def env(words: Words) -> Behind | None:
         if text is None or not _PLAIN.fullmatch(text):
             return not_known("env", "-S with such a value")
         rest = [*_before(found), *text.split(), *found.operands]
+    else:
+        return not_known("env", "-S inside -S")
     operands = found.operands
     if operands[:1] == ["-"]:  # an old way to write -i
         operands = operands[1:]

@@ -62,6 +62,8 @@ def check(node: Node, kind: str) -> Node:
     for name, value in node.items():
         if name not in known and not (isinstance(value, dict) and value.keys() <= _POSITION):
             raise Unreadable(f"the line uses {name} of {kind}, which toolcell does not know")
+    if not isinstance(node.get("Op", ""), str):
+        raise Unreadable("the shell parser is too old; `pip install 'shfmt-py>=4.1'`")
     return node
 
 

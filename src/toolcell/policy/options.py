@@ -1,6 +1,7 @@
 """Options of programs, read as getopt_long(3) reads them, from a short description of each."""
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
 
 from toolcell.policy.facts import Unknown, Word, Words
@@ -65,9 +66,9 @@ class Found:
 
 def read(words: Words, given: Spec, *, permute: bool = False) -> Found:
     """Split the words behind a command; `permute`: options may stand behind operands too."""
-    found, rest = Found(), list(words)
+    found, rest = Found(), deque(words)
     while rest:
-        word = rest.pop(0)
+        word = rest.popleft()
         if isinstance(word, Unknown):
             found.computed = True
         elif word == "--":
@@ -87,7 +88,7 @@ def _is_option(word: str, given: Spec) -> bool:
     return len(word) > 1 and (word[0] == "-" or (given.plus and word[0] == "+"))
 
 
-def _take(word: str, rest: list[Word], given: Spec, found: Found) -> None:
+def _take(word: str, rest: deque[Word], given: Spec, found: Found) -> None:
     if word.startswith("--"):
         _take_long(word[2:], rest, given, found)
     elif given.numbers and _NUMBER.fullmatch(word):
@@ -96,7 +97,7 @@ def _take(word: str, rest: list[Word], given: Spec, found: Found) -> None:
         _take_letters(word, rest, given, found)
 
 
-def _take_long(word: str, rest: list[Word], given: Spec, found: Found) -> None:
+def _take_long(word: str, rest: deque[Word], given: Spec, found: Found) -> None:
     name, equals, value = word.partition("=")
     known = _full_name(name, given)
     if known is None:
@@ -104,7 +105,7 @@ def _take_long(word: str, rest: list[Word], given: Spec, found: Found) -> None:
     elif equals:
         found.options.append((known, value))
     elif given.kinds[known] == VALUE:
-        found.options.append((known, rest.pop(0) if rest else ""))
+        found.options.append((known, rest.popleft() if rest else ""))
     else:
         found.options.append((known, ""))
 
@@ -117,7 +118,7 @@ def _full_name(name: str, given: Spec) -> str | None:
     return longer[0] if len(longer) == 1 else None
 
 
-def _take_letters(word: str, rest: list[Word], given: Spec, found: Found) -> None:
+def _take_letters(word: str, rest: deque[Word], given: Spec, found: Found) -> None:
     """Take `-xzf FILE`, `-n5`: a letter that has a value ends the cluster."""
     for place, letter in enumerate(word[1:], 2):
         kind = given.kinds.get(letter)
@@ -129,6 +130,6 @@ def _take_letters(word: str, rest: list[Word], given: Spec, found: Found) -> Non
             continue
         value: Word = word[place:]
         if kind == VALUE and not value:
-            value = rest.pop(0) if rest else ""
+            value = rest.popleft() if rest else ""
         found.options.append((letter, value))
         return

@@ -10,8 +10,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 from toolcell.model import PreparedToolCall, ToolDefinition
-from toolcell.policy.lines import Line, read_line
+from toolcell.policy.lines import Command, Line, read_line
 from toolcell.policy.paths import Workspace
+
+_OF_THE_SHELL = frozenset(
+    ": true false test [ exit return break continue pwd shift wait cd pushd popd dirs echo printf"
+    " read local declare typeset export readonly unset set let getopts times".split()
+)
+"""Builtins that touch nothing outside of the shell; what they change in it is a doubt, or a
+directory, of what follows."""
 
 _PATH_FORMATS = ("path", "file-path", "directory-path")
 
@@ -21,7 +28,8 @@ class Part:
     """What is decided by itself; the strictest decision of all parts is the call's.
 
     Not `required` is what no rule needs to allow: a wrapper, whose command is a part of its
-    own, and what a program that was allowed writes. They can still be asked about or denied.
+    own, a builtin that only concerns the shell, and what a program that was allowed writes. They
+    can still be asked about or denied.
     """
 
     kind: Literal["call", "command", "write", "unreadable"]
@@ -83,12 +91,16 @@ def parts_of(line: Line) -> tuple[Part, ...]:
     if line.unreadable:
         return (Part("unreadable", doubt=line.unreadable),)
     commands = [
-        Part("command", words=each.words, required=not each.wraps, doubt=each.doubt)
+        Part("command", words=each.words, required=_is_required(each), doubt=each.doubt)
         for each in line.commands
     ]
     writes = [Part("write", path=each.path, required=not each.implied) for each in line.writes]
     # A line of nothing, such as a comment, runs nothing: it is decided as a call of its tool.
     return (*commands, *writes) or CALL
+
+
+def _is_required(command: Command) -> bool:
+    return not (command.wraps or command.words[0] in _OF_THE_SHELL)
 
 
 def path_arguments(definition: ToolDefinition) -> list[str]:

@@ -10,16 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from toolcell.policy.behind import Behind, Code, Inner, is_system, program
-from toolcell.policy.copied import LN
-from toolcell.policy.directories import Directories, is_socket
+from toolcell.policy.directories import is_socket
 from toolcell.policy.doubts import DOUBTED, doubt_about
 from toolcell.policy.effects import CHANGERS, SPECIAL, Effect, Set, effect_of
-from toolcell.policy.facts import Command, Line, Unknown, Unreadable, Word, Words, Write, listed
-from toolcell.policy.options import read
-from toolcell.policy.places import below
+from toolcell.policy.facts import Command, Line, Unknown, Unreadable, Word, Words, listed
 from toolcell.policy.variables import Values, danger, names_in
 from toolcell.policy.wrappers import WRAPPERS, look_through
-from toolcell.policy.written import WRITERS, written_by
+from toolcell.policy.writing import Writing
+from toolcell.policy.written import WRITERS
 
 KNOWN = WRAPPERS | WRITERS | DOUBTED | CHANGERS | SPECIAL
 # Programs that a line may not take over by a function of the same name without a doubt.
@@ -33,10 +31,10 @@ _COMMON = KNOWN | listed(
     " sha256sum base64 uv ruff black mypy eslint prettier tsc jest vitest ping mount umount"
 )
 _MOST_NESTED = 12  # commands behind commands, code inside code
+_MOST_DOUBTS = 8  # that one command is told to be in
 _MOST_TEXTS = 64  # pieces of code in one line that need the parser
 _LATE_NAME = "a variable is set whose name is only known at run time; it may be PATH"
 _PLAIN = re.compile(r"[\w@%+:,./ -]*", re.ASCII)
-_LINKERS = frozenset(["ln", "gln", "cp", "gcp"])
 _OF_ONES_OWN = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 
 ReadCode = Callable[["Reading", Code, str], None]  # of what, how it is read, its text
@@ -77,20 +75,18 @@ class Reading:
         """Make an empty one; `read_code` reads code inside the line, and tells this of it."""
         self._read_code = read_code
         self._found: list[_Found] = []
-        self._writes: dict[Write, None] = {}
-        self._links: dict[Write, None] = {}
-        self._later: list[tuple[int, str]] = []
+        self._later: dict[str, int] = {}  # a doubt, and the first command that it is about
         self._depth = 0
         self._texts = 0
         self._again: list[int] = []  # where loops and functions begin, which may run again
         self._functions: dict[str, bool] = {}
-        self.directories = Directories()
+        self.writing = Writing()
         self.values = Values()
 
     def finish(self) -> Line:
         """Return the facts, with the doubts that only the whole line can tell."""
         commands = self._found
-        for start, doubt in self._later:
+        for doubt, start in self._later.items():
             for each in commands[start:]:
                 each.doubts.append(doubt)
         for each in commands:
@@ -99,7 +95,7 @@ class Reading:
         if name:
             doubt = f"bash evaluates {name} here, and runs commands that it may hold"
             commands = [*commands, _Found((Unknown.ANY,), wraps=False, doubts=[doubt])]
-        return Line(tuple(each.command() for each in commands), self._all_writes())
+        return Line(tuple(each.command() for each in commands), self.writing.found())
 
     def _call(self, each: _Found) -> None:
         """A function of the line's own is looked through; one that hides a program is not."""
@@ -110,13 +106,6 @@ class Reading:
             each.wraps = True
         else:
             each.doubts.append(f"{name} may be the function that the line defines")
-
-    def _all_writes(self) -> tuple[Write, ...]:
-        found = dict(self._links)
-        for write in self._writes:
-            for path in self.directories.through_links([write.path]):
-                found[Write(path, write.implied)] = None
-        return tuple(found)
 
     def command(self, words: Words, given: Given | None = None) -> None:
         """Take a simple command that the line's own shell runs."""
@@ -144,7 +133,7 @@ class Reading:
             self.values.is_integer(name)
         self.values.maps.update(effect.maps)
         if effect.enters is not None:
-            self.directories.enter(effect.enters)
+            self.writing.directories.enter(effect.enters)
         if effect.forgets_functions:
             self._functions = dict.fromkeys(self._functions, False)
 
@@ -166,15 +155,21 @@ class Reading:
 
     def later(self, doubt: str) -> None:
         """Put every command that follows in doubt, and in a loop those before it too."""
-        if doubt:
-            self._later.append((self._again[0] if self._again else len(self._found), doubt))
+        if not doubt:
+            return
+        start = self._again[0] if self._again else len(self._found)
+        if len(self._later) > _MOST_DOUBTS:
+            doubt = "many variables are set that can change what the command runs"
+        self._later[doubt] = min(start, self._later.get(doubt, start))
 
     @contextmanager
     def repeated(self) -> Iterator[None]:
         """What is found within may run more than once."""
         self._again.append(len(self._found))
-        yield
-        self._again.pop()
+        try:
+            yield
+        finally:
+            self._again.pop()
 
     def defines(self, name: str, *, surely: bool) -> None:
         """Take the definition of a function; `surely`: every command that follows sees it."""
@@ -185,17 +180,12 @@ class Reading:
         """Take a command of which nothing is known but that it may run."""
         self._add((Unknown.ANY,), [doubt])
 
-    def writes(self, place: Word, *, implied: bool) -> None:
-        """Take a path that is written."""
-        for path in self.directories.paths(place):
-            self._writes[Write(path, implied)] = None
-
     def redirects(self, place: Word, *, out: bool) -> str:
         """Take a redirection to a path; returns why its command is in doubt."""
         if is_socket(place):
             return f"bash opens a network connection for {place}"
         if out:
-            self.writes(place, implied=False)
+            self.writing.at(place, implied=False)
         return ""
 
     def _add(self, words: Words, doubts: list[str], *, wraps: bool = False) -> _Found:
@@ -215,25 +205,15 @@ class Reading:
             found = self._add(words, [*doubts, behind.doubt], wraps=wraps)
         if direct:
             found.defined = self._functions.get(str(words[0]), False)
-        self._written(words)
+        self.writing.by_command(words)
         if behind is not None:
             self._behind(words, behind, doubts[:-1], stdin)
 
-    def _written(self, words: Words) -> None:
-        """Take what a command writes; a link itself lies where it is made, not where it leads."""
-        places = [path for place in written_by(words) for path in self.directories.paths(place)]
-        if program(words[0]) not in _LINKERS:
-            self._writes.update(dict.fromkeys(Write(path, implied=True) for path in places))
-            return
-        places = self.directories.through_links(places)
-        self._links.update(dict.fromkeys(Write(path, implied=True) for path in places))
-        self._link(words)
-
     def _behind(self, words: Words, behind: Behind, doubts: list[str], stdin: str | None) -> None:
         for place in behind.writes:
-            self.writes(place, implied=True)
+            self.writing.at(place, implied=True)
         for place in behind.directories:
-            self.directories.enter(place)
+            self.writing.directories.enter(place)
         doubts = [*doubts, *(self.assigned(name, value) for name, value in behind.assigned)]
         with self._deeper() as deep_enough:
             for inner in behind.inner:
@@ -253,8 +233,10 @@ class Reading:
     @contextmanager
     def _deeper(self) -> Iterator[bool]:
         self._depth += 1
-        yield self._depth <= _MOST_NESTED
-        self._depth -= 1
+        try:
+            yield self._depth <= _MOST_NESTED
+        finally:
+            self._depth -= 1
 
     def code(self, code: Code) -> None:
         """Take code inside the line that its syntax does not show as such."""
@@ -290,19 +272,6 @@ class Reading:
             self.unseen(f"{code.why} cannot be read: {error}")
         finally:
             self._functions = outside
-
-    def _link(self, words: Words) -> None:
-        """Remember the names under which `ln -s` and `cp -s` make a path known."""
-        found = read(words[1:], LN, permute=True)
-        if not found.has("s", "symbolic", "symbolic-link"):
-            return
-        directories = found.values("t", "target-directory")
-        sources = found.operands if directories else found.operands[:-1] or found.operands
-        targets = directories or (found.operands[-1:] if len(found.operands) > 1 else ["."])
-        for source in sources:
-            for target in targets:
-                self.directories.link(target, source)
-                self.directories.link(below(target, source), source)
 
 
 def _is_harmless_for(name: str, value: Word, words: Words) -> bool:

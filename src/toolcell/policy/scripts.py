@@ -7,7 +7,7 @@ _RUNS = re.compile(r"\bsystem\b|\bgetline\b|@\w|@$")
 _PRINTS = re.compile(r"\bprintf?\b")
 _TO_FILE = re.compile(r">(?!\s*\?)")  # not to a standard stream
 _STREAMS = frozenset(['"/dev/stderr"', '"/dev/stdout"'])
-_STARTS_REGEX = "(,{;~!&|\n"
+_STARTS_REGEX = frozenset(["", *"(,{;~!&|\n"])
 
 
 def awk_danger(code: str) -> str:
@@ -26,25 +26,22 @@ def awk_danger(code: str) -> str:
 
 def _without_texts(code: str) -> str | None:
     """Blank out strings, regular expressions and comments; None where one does not end."""
-    bare, place = "", 0
+    bare: list[str] = []
+    place, before = 0, ""  # the last character that is no blank
     while place < len(code):
         character = code[place]
-        if character == '"' or (character == "/" and _may_begin_regex(bare)):
+        if character == '"' or (character == "/" and before in _STARTS_REGEX):
             end = _closing(code, place)
             if end is None:
                 return None
-            is_stream = code[place : end + 1] in _STREAMS
-            bare, place = bare + ("?" if is_stream else "_"), end + 1
+            bare.append("?" if code[place : end + 1] in _STREAMS else "_")
+            place, before = end + 1, "_"
         elif character == "#":
             place = len(code) if "\n" not in code[place:] else code.index("\n", place)
         else:
-            bare, place = bare + character, place + 1
-    return bare
-
-
-def _may_begin_regex(bare: str) -> bool:
-    before = bare.rstrip(" \t")
-    return not before or before[-1] in _STARTS_REGEX
+            bare.append(character)
+            place, before = place + 1, before if character in " \t" else character
+    return "".join(bare)
 
 
 def _closing(code: str, start: int) -> int | None:

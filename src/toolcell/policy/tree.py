@@ -8,21 +8,21 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from toolcell.policy.arithmetic import sources
+from toolcell.policy.arithmetic import ends_let, expression, sources
 from toolcell.policy.behind import Code, Dialect
 from toolcell.policy.expansions import WordWalk
 from toolcell.policy.facts import Unknown, Unreadable, Word
 from toolcell.policy.nodes import check, need, need_text
 from toolcell.policy.reading import Given, Reading
 from toolcell.policy.shell import Node
-from toolcell.policy.variables import UNSEEN, danger
+from toolcell.policy.variables import HOLDS_CODE, UNSEEN, danger
 from toolcell.policy.words import document, here_string, word_of
 
 _MOST_NESTED = 60
 _OUT = frozenset([">", ">>", ">|", "&>", "&>>", "<>", ">&"])
 _IN = frozenset(["<", "<&"])
 _COPIES = frozenset([">&", "<&"])
-_EXPANDS = re.compile(r"[$`~*?\[{]")
+_EXPANDS = re.compile(r"[$`~*?\[{<>]")
 _DOCUMENTS = frozenset(["<<", "<<-", "<<<"])
 _DESCRIPTOR = re.compile(r"\d*-?")
 _TESTS_NUMBERS = frozenset(["-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
@@ -170,10 +170,10 @@ class Walk(WordWalk):
 
     def _let(self, node: Node) -> None:
         expressions = node.get("Exprs", ())
-        if any(map(_ends_let, expressions)):
+        if any(map(ends_let, expressions)):
             # Without quotes these end the command for bash, but not for shfmt.
             raise Unreadable("`let` has one of & | < > ( ) outside quotes")
-        words = [_expression(each) for each in expressions]
+        words = [expression(each) for each in expressions]
         self._reading.command(("let", *words), self._given)
         for each in expressions:
             self._arithmetic(each)
@@ -205,7 +205,7 @@ class Walk(WordWalk):
     def _named(self, word: Node) -> None:
         """Take the name of a variable, whose subscript is evaluated."""
         name = word_of(word)
-        if isinstance(name, Unknown) or "$" in name or "`" in name:
+        if isinstance(name, Unknown) or HOLDS_CODE.search(name):
             self._reading.values.evaluates([UNSEEN])
 
     def _group(self, node: Node) -> None:
@@ -301,24 +301,3 @@ class Walk(WordWalk):
         self._perhaps += perhaps
         yield
         self._perhaps -= perhaps
-
-
-def _ends_let(node: Node) -> bool:
-    operator = node.get("Op", "")
-    if node.get("Type") == "ParenArithm" or set(operator) & set("&|<>"):
-        return True
-    return any(_ends_let(node[side]) for side in ("X", "Y") if isinstance(node.get(side), dict))
-
-
-def _expression(node: Node) -> Word:
-    """An argument of `let`, which the parser has read as arithmetic, as a word again."""
-    if node.get("Type") == "Word":
-        return word_of(node)
-    sides = [_expression(node[side]) for side in ("X", "Y") if side in node]
-    texts = [each for each in sides if isinstance(each, str)]
-    if len(texts) < len(sides):
-        return Unknown.SAFE
-    operator = str(node.get("Op", ""))
-    if len(texts) == 1:
-        return texts[0] + operator if node.get("Post") else operator + texts[0]
-    return operator.join(texts)

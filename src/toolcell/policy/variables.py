@@ -59,7 +59,7 @@ _HARMLESS = [
     ]
 ]
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_RUNS_VALUE = re.compile(r"[$`]")
+HOLDS_CODE = re.compile(r"[$`]|[<>]\(")  # text that runs something when bash expands it
 UNSEEN = ""  # in a graph of names: a value that only the run knows
 
 
@@ -128,4 +128,4 @@ class Values:
 
 def names_in(text: str) -> set[str]:
     """The variables that text names when arithmetic evaluates it."""
-    return {UNSEEN} if _RUNS_VALUE.search(text) else set(_NAME.findall(text))
+    return {UNSEEN} if HOLDS_CODE.search(text) else set(_NAME.findall(text))

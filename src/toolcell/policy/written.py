@@ -20,7 +20,7 @@ from toolcell.policy.scripts import read_sed
 def written_by(words: Words) -> Places:
     """Return the paths that a command writes, Unknown where only the run knows."""
     name = program(words[0])
-    if name not in WRITERS and name.startswith("g"):
+    if name not in _NAMES and name.startswith("g"):
         name = name[1:]  # GNU's, where the system has others
     special = _SPECIAL.get(name)
     if special is not None:
@@ -242,6 +242,12 @@ def _named(name: str, words: Words) -> Places:
     return [] if pattern is None else [each for each in _values(words, pattern) if each != "-"]
 
 
+def _history(words: Words) -> Places:
+    """history -w FILE, which writes what history -s has put there."""
+    saves = [word for word in words[1:] if isinstance(word, str) and re.match(r"-\w*[aw]", word)]
+    return list(words[2:]) or [Unknown.ANY] if saves else []
+
+
 def _second(words: Words) -> Places:
     """xxd IN OUT."""
     return [w for w in words[1:] if isinstance(w, Unknown) or w[:1] != "-"][1:]
@@ -276,5 +282,7 @@ _SPECIAL: dict[str, Callable[[Words], Places]] = {
     "csplit": lambda words: [Unknown.ANY],
     "xxd": _second,
     "cpio": _cpio,
+    "history": _history,
 }
-WRITERS = frozenset(_SPECIAL) | frozenset(_PLAIN) | frozenset(_NAMED)
+_NAMES = frozenset(_SPECIAL) | frozenset(_PLAIN) | frozenset(_NAMED)
+WRITERS = _NAMES | {f"g{name}" for name in _NAMES}

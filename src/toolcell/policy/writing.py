@@ -1,0 +1,57 @@
+"""The writes of a line as they are gathered: by the shell, by its commands, through its links."""
+
+from toolcell.policy.behind import program
+from toolcell.policy.copied import LN
+from toolcell.policy.directories import Directories
+from toolcell.policy.facts import Word, Words, Write
+from toolcell.policy.options import read
+from toolcell.policy.places import below
+from toolcell.policy.written import written_by
+
+_LINKERS = frozenset(["ln", "gln", "cp", "gcp"])
+
+
+class Writing:
+    """What has been found so far, by the directories that may be current."""
+
+    def __init__(self) -> None:
+        """Begin in the directory of the line."""
+        self.directories = Directories()
+        self._writes: dict[Write, None] = {}
+        self._links: dict[Write, None] = {}
+
+    def at(self, place: Word, *, implied: bool) -> None:
+        """Take a path that is written."""
+        for path in self.directories.paths(place):
+            self._writes[Write(path, implied)] = None
+
+    def by_command(self, words: Words) -> None:
+        """Take what a command writes; a link itself lies where it is made, not where it leads."""
+        places = [path for place in written_by(words) for path in self.directories.paths(place)]
+        if program(words[0]) not in _LINKERS:
+            self._writes.update(dict.fromkeys(Write(path, implied=True) for path in places))
+            return
+        places = self.directories.through_links(places)
+        self._links.update(dict.fromkeys(Write(path, implied=True) for path in places))
+        self._link(words)
+
+    def found(self) -> tuple[Write, ...]:
+        """Return every write, and where those that lead through links of the line end."""
+        found = dict(self._links)
+        for write in self._writes:
+            for path in self.directories.through_links([write.path]):
+                found[Write(path, write.implied)] = None
+        return tuple(found)
+
+    def _link(self, words: Words) -> None:
+        """Remember the names under which `ln -s` and `cp -s` make a path known."""
+        found = read(words[1:], LN, permute=True)
+        if not found.has("s", "symbolic", "symbolic-link"):
+            return
+        directories = found.values("t", "target-directory")
+        sources = found.operands if directories else found.operands[:-1] or found.operands
+        targets = directories or (found.operands[-1:] if len(found.operands) > 1 else ["."])
+        for source in sources:
+            for target in targets:
+                self.directories.link(target, source)
+                self.directories.link(below(target, source), source)
