@@ -94,6 +94,26 @@ def test_a_write_to_a_computed_path_may_be_anywhere():
     assert (decision.action, decision.rule_id) == ("ask", "g")
 
 
+def test_a_rule_that_is_certain_leaves_alone_what_only_the_run_knows():
+    guard = {"id": "g", "tool": "shell", "writes": ".git/**", "decision": "deny", "reason": "no"}
+    rules = ToolPolicy(allow=["shell"], rules=[guard | {"certain": True}])
+    assert line(rules, "touch $F").action == "allow"
+    assert line(rules, "touch .git/x").action == "deny"
+    assert line(rules, "$F x").rule_id == "computed-command", (
+        "a command is asked about all the same"
+    )
+
+
+@pytest.mark.parametrize("command", ["sort -o out f", "sed -i s/a/b/ out", "find out -delete"])
+def test_what_a_program_that_reads_writes_by_an_option_needs_a_rule(command):
+    reads = {"id": "r", "tool": "shell", "decision": "allow", "commands": ["sort", "sed", "find"]}
+    denied = line(policy(reads), command)
+    assert (denied.action, "writing out" in denied.reason) == ("deny", True)
+    writes = {"id": "w", "tool": "shell", "decision": "allow", "writes": "out/**"}
+    assert line(policy(reads, writes), command).action == "allow"
+    assert line(policy(reads), "sort out | sed s/a/b/; find out").action == "allow", "the control"
+
+
 def test_a_rule_on_writes_holds_for_tools_with_paths_and_not_for_those_that_read(tmp_path):
     guard = {
         "id": "guard",

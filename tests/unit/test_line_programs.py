@@ -16,8 +16,8 @@ def doubted(text: str) -> bool:
     return any(command.doubt for command in read_line(text).commands)
 
 
-def implied(text: str) -> list[str | None]:
-    return [write.path for write in read_line(text).writes if write.implied]
+def written(text: str) -> list[str | None]:
+    return [write.path for write in read_line(text).writes]
 
 
 AWK_RUNS = [
@@ -417,12 +417,12 @@ def test_no_program_is_in_doubt_for_its_name_alone(name):
     ],
 )
 def test_where_programs_write_is_known(text, places):
-    assert implied(text) == places
+    assert written(text) == places
 
 
 def test_an_option_that_is_not_known_makes_every_word_a_place():
-    assert implied("cp --unheard-of=c a b") == ["c", "a", "b"]
-    assert implied("tee --unheard-of a") == ["a"]
+    assert written("cp --unheard-of=c a b") == ["c", "a", "b"]
+    assert written("tee --unheard-of a") == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
 """What stands behind a command: the commands it starts, as words or as code for a shell."""
 
 import posixpath
-import re
 from dataclasses import dataclass
 from typing import Literal
 
 from toolcell.policy.facts import Unknown, Word, Words
 
 _SYSTEM = frozenset(["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"])
-_ASSIGNMENT = re.compile(r"[^=\s-][^=]*=")
 
 UNSURE = "a word before it is only known at run time"
 # bash; shells that read the same text a little otherwise; those that read it quite otherwise
@@ -93,7 +91,7 @@ def assignments(words: Words) -> tuple[tuple[tuple[str, str], ...], Words]:
     """Split NAME=VALUE words off the front of a command."""
     assigned: list[tuple[str, str]] = []
     for place, word in enumerate(words):
-        if not (isinstance(word, str) and _ASSIGNMENT.match(word)):
+        if not (isinstance(word, str) and "=" in word):  # env takes any such word, even =x
             return tuple(assigned), words[place:]
         name, _, value = word.partition("=")
         assigned.append((name, value))

@@ -16,8 +16,8 @@ from toolcell.errors import PolicyError
 from toolcell.model import Action, CellSettings, Limits, PolicyDecision, PreparedToolCall
 from toolcell.policy.compiled import CompiledRule, by_first_word
 from toolcell.policy.conditions import RegexError
-from toolcell.policy.lines import read_in_thread
 from toolcell.policy.document import ToolPolicy
+from toolcell.policy.lines import read_in_thread
 from toolcell.policy.paths import Workspace
 from toolcell.policy.prefixes import Fit
 from toolcell.policy.proposal import CALL, Part, Proposal, path_arguments
@@ -227,8 +227,8 @@ class Layer:
                 continue
             if rule.narrows:
                 judgement.narrowing[rule.rule.id] = rule.rule
-            if unknown and fit is Fit.POSSIBLE:  # it could be anything, not just this
-                continue
+            if fit is Fit.POSSIBLE and (unknown or rule.rule.certain):
+                continue  # it could be anything, not just this
             action = rule.action(fit, proposal)
             if action is not None and (
                 best is None or _STRICTNESS[action] > _STRICTNESS[best.action]

@@ -44,8 +44,13 @@ def effect_of(words: Words, sets: list[Set] | None = None) -> Effect:
     name = words[0] if isinstance(words[0], str) else ""
     if name in DECLARING:
         return _declared(words, sets)
-    effect = _EFFECTS.get(name)
-    return effect(words) if effect else _NOTHING
+    take = _EFFECTS.get(name)
+    if take is None:
+        return _NOTHING
+    effect = take(words)
+    if any(_runs_in_name(word) for word in words):  # an option may be made at run time
+        effect.here = _CODE_IN_NAME
+    return effect
 
 
 def _names(words: list[Word], effect: Effect, value: Word = Unknown.ANY) -> None:
@@ -59,8 +64,11 @@ def _names(words: list[Word], effect: Effect, value: Word = Unknown.ANY) -> None
         effect.sets.append((match[1], value))
         if match[2] is not None:
             effect.evaluates.append(match[2])
-            if HOLDS_CODE.search(match[2]):
-                effect.here = _CODE_IN_NAME
+
+
+def _runs_in_name(word: Word) -> bool:
+    match = _NAME.fullmatch(word) if isinstance(word, str) else None
+    return match is not None and HOLDS_CODE.search(match[2] or "") is not None
 
 
 def _declared(words: Words, sets: list[Set] | None) -> Effect:
@@ -82,7 +90,8 @@ def _declared(words: Words, sets: list[Set] | None) -> Effect:
     if "n" in flags or words[0] == "nameref":
         for _, value in tuple(effect.sets):
             _names([value], effect)
-    if _hides_code(texts, effect.sets, flags):
+    named = [*texts, *(value for _, value in effect.sets)]
+    if any(map(_runs_in_name, named)) or _hides_code(texts, effect.sets, flags):
         effect.here = "bash runs what the value of such a declaration holds"
     return effect
 
@@ -123,8 +132,8 @@ def _printf(words: Words) -> Effect:
         _names(list(words[2:3]), effect)
     elif isinstance(option, str) and option.startswith("-v"):
         _names([option[2:]], effect)
-    elif isinstance(option, Unknown) and option is not Unknown.SAFE and len(words) > 2:
-        effect.sets = []  # a format; a lone -v from a variable would need the name as well
+    elif option is Unknown.ANY or (option is Unknown.ONE and isinstance(words[-1], str)):
+        _names(list(words[2:3]), effect)  # it may be -v
     return effect
 
 

@@ -60,9 +60,12 @@ def _matches(rule: Rule, example: Example) -> bool:
 def _covers(rule: Rule, fits: list[tuple[Part, Fit]]) -> bool:
     """Whether a line is what the rule is about: a part of it; to allow, all that it asks for."""
     if rule.decision is not Action.ALLOW:
-        return any(found is not Fit.NO for _, found in fits)
+        least = Fit.LIKELY if rule.certain else Fit.POSSIBLE
+        return any(found >= least for _, found in fits)
     kind = "write" if rule.writes else "command"
-    concerned = [found for part, found in fits if part.required and part.kind == kind]
+    concerned = [
+        found for part, found in fits if part.kind == kind and (part.required or found is Fit.EXACT)
+    ]
     return bool(concerned) and all(found is Fit.EXACT for found in concerned)
 
 

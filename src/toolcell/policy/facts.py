@@ -40,8 +40,9 @@ class Command:
 class Write:
     """A path that the line writes, below the line's directory unless absolute.
 
-    None is a path that only the run knows. `implied` says that a program is known to write
-    there, not that the shell itself does by a redirection.
+    None is a path that only the run knows. `implied` says that a program writes there whose
+    purpose it is to write, such as cp; not that the shell does by a redirection, nor a program
+    that mostly reads by an option, such as `sort -o`.
     """
 
     path: str | None

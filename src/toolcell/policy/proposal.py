@@ -10,12 +10,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 from toolcell.model import PreparedToolCall, ToolDefinition
+from toolcell.policy.facts import listed
 from toolcell.policy.lines import Command, Line, read_line
 from toolcell.policy.paths import Workspace
 
-_OF_THE_SHELL = frozenset(
+_OF_THE_SHELL = listed(
     ": true false test [ exit return break continue pwd shift wait cd pushd popd dirs echo printf"
-    " read local declare typeset export readonly unset set let getopts times".split()
+    " read local declare typeset export readonly unset set let getopts times"
 )
 """Builtins that touch nothing outside of the shell; what they change in it is a doubt, or a
 directory, of what follows."""

@@ -87,7 +87,8 @@ class Rule(Frozen):
     `command` is the start of a command of a shell line, each element a word or a list of
     alternatives, and `commands` are several; `not_commands` are what the command must not be.
     `writes` are globs of paths that the call writes: redirections of a shell line, operands of
-    programs known to write, path arguments of tools that are not read-only. `cell` and
+    programs known to write, path arguments of tools that are not read-only. A rule that asks
+    or denies and is `certain` leaves alone what only the run will show (`$X`). `cell` and
     `limits` narrow the cell. `match` and `not_match` are examples, checked when a file is
     loaded: shell lines, or tables of arguments.
     """
@@ -103,6 +104,7 @@ class Rule(Frozen):
     commands: Prefixes = ()
     not_commands: Prefixes = ()
     writes: Texts = ()
+    certain: bool = False
     cell: CellNarrowing = CellNarrowing()
     limits: Limits | None = None
     match: Annotated[tuple[Example, ...], BeforeValidator(_as_list)] = ()

@@ -21,7 +21,8 @@ _OPTIONS = spec(
     " --rcfile: --restricted --verbose --version",
     plus=True,
 )
-_STDIN = re.compile(r"-|/dev/stdin|/(?:dev|proc/self|proc/\d+)/fd/\d+")
+_STDIN = re.compile(r"-|/dev/stdin|/(?:dev|proc/self)/fd/0")
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/\w+)/fd/\d+|/dev/\w+")
 _HARMLESS_SHOPT = listed(
     "extglob nullglob globstar dotglob failglob nocaseglob nocasematch inherit_errexit lastpipe"
     " pipefail errexit nounset xtrace verbose noglob noclobber noexec allexport notify"
@@ -53,7 +54,7 @@ def shell(words: Words) -> Behind | None:
         if found.has("version", "help"):
             return None
         return Behind((Code(None, _READS, SHELLS[name], stdin=True),), doubt=doubt)
-    if isinstance(first, Unknown):
+    if isinstance(first, Unknown) or _DESCRIPTOR.fullmatch(first):
         return Behind((Code(None, f"a file for {name}"),), doubt=doubt)
     return Behind((), own=True, doubt=doubt) if doubt else None
 
@@ -87,10 +88,10 @@ def source(words: Words) -> Behind | None:
     """`source FILE`: a command like another, unless the file is no file of a known name."""
     rest = words[2:] if words[1:2] == ("--",) else words[1:]
     first = rest[0] if rest else ""
-    if isinstance(first, Unknown):
-        return Behind((Code(None, "a file that is only known at run time"),))
-    if _STDIN.fullmatch(first):
+    if isinstance(first, str) and _STDIN.fullmatch(first) and first != "-":
         return Behind((Code(None, _READS, stdin=True, same_shell=True),))
+    if isinstance(first, Unknown) or _DESCRIPTOR.fullmatch(first):
+        return Behind((Code(None, "a file for source"),))
     return None
 
 

@@ -6,7 +6,7 @@ from toolcell.policy.directories import Directories
 from toolcell.policy.facts import Word, Words, Write
 from toolcell.policy.options import read
 from toolcell.policy.places import below
-from toolcell.policy.written import written_by
+from toolcell.policy.written import READERS, written_by
 
 _LINKERS = frozenset(["ln", "gln", "cp", "gcp"])
 
@@ -28,8 +28,10 @@ class Writing:
     def by_command(self, words: Words) -> None:
         """Take what a command writes; a link itself lies where it is made, not where it leads."""
         places = [path for place in written_by(words) for path in self.directories.paths(place)]
-        if program(words[0]) not in _LINKERS:
-            self._writes.update(dict.fromkeys(Write(path, implied=True) for path in places))
+        name = program(words[0])
+        if name not in _LINKERS:
+            implied = name not in READERS
+            self._writes.update(dict.fromkeys(Write(path, implied) for path in places))
             return
         places = self.directories.through_links(places)
         self._links.update(dict.fromkeys(Write(path, implied=True) for path in places))

@@ -284,5 +284,11 @@ _SPECIAL: dict[str, Callable[[Words], Places]] = {
     "cpio": _cpio,
     "history": _history,
 }
+# Programs that one lets run to read, and that write where an option says so.
+_MOSTLY_READ = (
+    *("sed", "perl", "ruby", "yq", "sort", "shuf", "uniq", "xxd", "find", "git", "tree"),
+    *("iconv", "less", "history", "curl"),
+)
+READERS = frozenset([*_MOSTLY_READ, *(f"g{name}" for name in _MOSTLY_READ)])
 _NAMES = frozenset(_SPECIAL) | frozenset(_PLAIN) | frozenset(_NAMED)
 WRITERS = _NAMES | {f"g{name}" for name in _NAMES}
