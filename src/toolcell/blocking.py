@@ -58,6 +58,10 @@ class BlockingController:
         """Take a person's answer; raises UnknownApprovalError for a question never asked here."""
         return self._wait(self._controller.resolve(response, options))
 
+    def wait(self, request: ApprovalRequest, options: RunOptions | None = None) -> ToolResult:
+        """Wait for an answer that is given elsewhere (`toolcell approvals`), and go on with it."""
+        return self._wait(self._controller.wait(request, options))
+
     def cancel(self, call_id: str) -> bool:
         """End a running call by its id; False if none runs."""
 

@@ -12,6 +12,7 @@ from toolcell import (
     ApprovalRequest,
     ApprovalResponse,
     BlockingController,
+    SqliteApprovals,
     ToolCall,
     ToolPolicy,
     ToolRegistry,
@@ -28,6 +29,17 @@ def _open(workspace: Path, **policy: Any) -> BlockingController:
 
 def _shell(number: int, command: str) -> ToolCall:
     return ToolCall(call_id=str(number), name="shell", arguments={"command": command})
+
+
+def test_one_thread_waits_for_the_answer_that_another_process_may_give(workspace: Path) -> None:
+    with _open(workspace, ask={"shell": "it runs programs"}) as controller:
+        request = controller.handle(_shell(1, "echo ran"))
+        assert isinstance(request, ApprovalRequest)
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(controller.wait, request)
+            yes = ApprovalResponse(approval_id=request.approval_id, approved=True, by="Ada")
+            SqliteApprovals().answer(yes)
+            assert waiting.result(timeout=20).output == "ran\n"
 
 
 def test_several_threads_share_one_controller(workspace: Path) -> None:

@@ -109,8 +109,10 @@ def test_a_virtual_environment_in_the_workspace_cannot_be_changed_by_a_tool(
 
 def _run_by(python: str, workspace: Path, line: str) -> None:
     done = subprocess.run(
-        [python, "-m", "toolcell", "run", "--policy", "ci", "-w", str(workspace)]
-        + ["--", "bash", "-c", line],
+        [
+            *[python, "-m", "toolcell", "run", "--policy", "ci", "-w", str(workspace)],
+            *["--", "bash", "-c", line],
+        ],
         capture_output=True,
         text=True,
         cwd=workspace,

@@ -287,3 +287,76 @@ async def test_every_event_of_a_call_has_its_key_and_two_calls_have_two():
     keys = [event.key for event in bench.events]
     assert len(set(keys)) == 2
     assert {event.run for event in bench.events} == {bench.controller.run}
+
+
+def _other_tools(how):
+    """No tool, one that takes another argument, or one that takes one more."""
+
+    def renamed(command: str) -> str:
+        raise AssertionError("it ran")
+
+    def wider(line: str, shout: bool = False) -> str:
+        raise AssertionError("it ran")
+
+    if how == "gone":
+        return ToolRegistry()
+    if how == "invalid":
+        return ToolRegistry([define(tool(name="sh", isolation="inline")(renamed))])
+    declared = tool(name="sh", isolation="inline", shell_line="line")
+    return ToolRegistry([define(declared(wider))])
+
+
+@pytest.mark.parametrize("way", ["resolve", "wait", "again"])
+@pytest.mark.parametrize(
+    ("change", "category"),
+    [
+        ("gone", Category.UNKNOWN_TOOL),
+        ("invalid", Category.INVALID_ARGUMENTS),
+        ("schema", Category.APPROVAL_MISMATCH),
+        ("deny", Category.POLICY_DENIED),
+        ("ask otherwise", Category.APPROVAL_MISMATCH),
+        ("nothing", None),
+    ],
+)
+async def test_whatever_changed_after_the_answer_wins_on_every_way_to_the_run(
+    change, category, way
+):
+    bench = Bench()
+    request = await bench.ask("git push")
+    yes = ApprovalResponse(approval_id=request.approval_id, approved=True, by="Ada")
+    if way != "resolve":
+        bench.store.answer(yes)
+    if change in ("gone", "invalid", "schema"):
+        bench.controller.runtime.registry = _other_tools(change)
+    if change == "deny":
+        bench.controller.policy = ASK.changed(deny={"s*": "not any more"})
+    if change == "ask otherwise":
+        bench.controller.policy = ASK.changed(limits={"wall": 9})
+    if way == "resolve":
+        outcome = await bench.controller.resolve(yes)
+    elif way == "wait":
+        outcome = await bench.controller.wait(request)
+    else:
+        outcome = await bench.propose("git push")
+    if way == "again" and category is Category.APPROVAL_MISMATCH:
+        assert isinstance(outcome, ApprovalRequest), "another call, or policy: another question"
+    else:
+        assert (outcome.error.category if outcome.error else None) is category
+    assert bench.ran == ([] if category else ["git push"])
+
+
+async def test_a_policy_that_allows_by_now_runs_the_call_in_its_own_cell(tmp_path):
+    (tmp_path / "w").mkdir()
+    narrow = {"id": "n", "tool": "*", "limits": {"wall": 3}, "cell": {"workspace": "ro"}}
+    bench = Bench(workspace=tmp_path / "w")
+    granted = []
+
+    async def execute(prepared, grant, *rest):
+        granted.append(grant)
+        return await ran(prepared, grant, *rest)
+
+    ran, bench.controller.runtime.execute = bench.controller.runtime.execute, execute
+    request = await bench.ask("git push")
+    bench.controller.policy = ToolPolicy(allow=["sh"], rules=[narrow])
+    assert (await bench.answer(request)).success
+    assert (granted[0].limits.wall, granted[0].settings.workspace) == (3, "ro")

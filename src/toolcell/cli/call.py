@@ -64,6 +64,13 @@ def _print_result(result: ToolResult) -> None:
         print(f"toolcell: {result.error.category}: {result.error.message}", file=sys.stderr)
         hint = result.error.hint
         if result.error.category is Category.POLICY_DENIED:  # its hint is for a model
-            hint = f"--allow {result.tool_name} allows it for once, an entry in the policy for good"
+            hint = _way_out(result)
         if hint:
             print(f"toolcell: {hint}", file=sys.stderr)
+
+
+def _way_out(result: ToolResult) -> str:
+    """What a person can do about a denial."""
+    if result.metadata.rule_id == "default":
+        return f"--allow {result.tool_name} allows it for once, an entry in the policy for good"
+    return f"toolcell policy explain {result.tool_name} '...' shows the rule, and where it stands"
