@@ -35,6 +35,7 @@ class Runner:
 
     def __init__(self, controller: ToolController) -> None:
         self.controller = controller
+        self.last_id = ""
 
     async def __call__(self, tool: str, /, **arguments: Any) -> ToolResult:
         """Make one call that no rule asks about."""
@@ -44,7 +45,8 @@ class Runner:
         self, tool: str, options: RunOptions | None, /, **arguments: Any
     ) -> ToolResult:
         """Make one call with options of the host."""
-        call = ToolCall(call_id=f"call-{next(_numbers)}", name=tool, arguments=arguments)
+        self.last_id = f"call-{next(_numbers)}"
+        call = ToolCall(call_id=self.last_id, name=tool, arguments=arguments)
         outcome = await self.controller.handle(call, options)
         assert isinstance(outcome, ToolResult), outcome
         return outcome

@@ -92,8 +92,7 @@ class Steps:
     ) -> tuple[Origin, PolicyDecision]:
         """Decide by the policy of this moment, whatever replaces it while a line is read."""
         decider, version = self.decider, self.version
-        await decider.read_ahead(prepared)
-        decision = decider.decide(prepared)
+        decision = decider.decide(prepared, await decider.read_ahead(prepared))
         origin = replace(
             origin,
             call=prepared.call,

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.shell_ground import EVASIONS, TABLE, Ground, shows_push
-from toolcell.policy import lines, shell
-from toolcell.policy.lines import Line, read_line
+from toolcell.shell import lines, parser
+from toolcell.shell.lines import Line, read_line
 
 ANY_TEXT = st.text(max_size=40)
 LINES = [entry["text"] for entries in TABLE.values() for entry in entries] + EVASIONS
@@ -121,7 +121,7 @@ def test_the_search_would_find_a_line_that_hides_a_push(tmp_path, monkeypatch):
     """The control: without the guard, a comment that shfmt continues hides the push behind it."""
     text = "echo a # b\\\ngit push"
     assert shows_push(read_line(text))
-    monkeypatch.setattr(shell, "_CONTINUED_COMMENT", re.compile(r"(?!)"))
+    monkeypatch.setattr(parser, "_CONTINUED_COMMENT", re.compile(r"(?!)"))
     lines._remembered.cache_clear()
     assert not shows_push(read_line(text))
     assert Ground(tmp_path).pushes(text)

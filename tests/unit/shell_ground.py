@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from toolcell.policy.lines import Line
+from toolcell.shell.lines import Line
 
 CONTRACT = Path(__file__).parent.parent / "contract"
 TABLE: dict[str, list[dict[str, Any]]] = tomllib.loads((CONTRACT / "shell_lines.toml").read_text())

@@ -16,7 +16,7 @@ WORKERS = Path(sandbox_workers.__file__).parent
 
 ROOMS = {
     1: ["errors", "declare", "model", "visible"],
-    2: ["database", "redaction"],
+    2: ["database", "redaction", "shell"],
     3: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
         *[

@@ -1,4 +1,4 @@
-"""Claims of `toolcell.policy.shell` and the walk: a line that cannot be read is never let pass."""
+"""Claims of `toolcell.parser.parser` and the walk: a line that cannot be read is never let pass."""
 
 import subprocess
 import sys
@@ -7,16 +7,16 @@ from importlib import metadata
 import pytest
 
 from tests.unit.shell_ground import BASH
-from toolcell.policy import lines, shell
-from toolcell.policy.facts import Unreadable
-from toolcell.policy.lines import read_line
-from toolcell.policy.nodes import check
+from toolcell.shell import lines, parser
+from toolcell.shell.facts import Unreadable
+from toolcell.shell.lines import read_line
+from toolcell.shell.nodes import check
 
 
 @pytest.fixture(autouse=True)
 def forget():
     """What one test makes of the parser is not remembered for the next."""
-    caches = (lines._remembered, shell.program)
+    caches = (lines._remembered, parser.program)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -29,7 +29,7 @@ def pretend(monkeypatch, tmp_path, script):
     program = tmp_path / "shfmt"
     program.write_text(f"#!{sys.executable} -IS\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(shell, "program", lambda: str(program))
+    monkeypatch.setattr(parser, "program", lambda: str(program))
     return program
 
 
@@ -47,7 +47,7 @@ def test_the_parser_is_the_one_that_its_package_installs(monkeypatch, tmp_path):
 
 
 def test_without_the_parser_every_line_that_needs_it_is_unreadable(monkeypatch):
-    monkeypatch.setattr(shell, "_candidates", list)
+    monkeypatch.setattr(parser, "_candidates", list)
     line = read_line("echo $x")
     assert "pip install shfmt-py" in line.unreadable
     assert not line.commands
@@ -61,7 +61,7 @@ def test_a_package_without_its_program_is_the_same_as_none(monkeypatch):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "files", absent)
-    monkeypatch.setattr(shell.sysconfig, "get_path", lambda name: "/nonexistent")
+    monkeypatch.setattr(parser.sysconfig, "get_path", lambda name: "/nonexistent")
     assert "pip install shfmt-py" in read_line("echo $x").unreadable
 
 
@@ -73,7 +73,7 @@ def test_a_parser_that_cannot_be_started_is_named(monkeypatch, tmp_path):
 
 def test_a_parser_that_takes_too_long_is_ended(monkeypatch, tmp_path):
     pretend(monkeypatch, tmp_path, "import time; time.sleep(600)")
-    monkeypatch.setattr(shell, "SECONDS", 0.2)
+    monkeypatch.setattr(parser, "SECONDS", 0.2)
     assert "took longer" in read_line("echo $x").unreadable
     monkeypatch.undo()
     assert read_line("echo $x").commands  # being late is not remembered either
@@ -81,7 +81,7 @@ def test_a_parser_that_takes_too_long_is_ended(monkeypatch, tmp_path):
 
 def test_a_parser_that_answers_without_end_is_ended(monkeypatch, tmp_path):
     pretend(monkeypatch, tmp_path, "while True: print('x' * 1000)")
-    monkeypatch.setattr(shell, "MAX_TREE", 5000)
+    monkeypatch.setattr(parser, "MAX_TREE", 5000)
     assert "too large" in read_line("echo $x").unreadable
 
 

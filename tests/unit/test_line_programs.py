@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from toolcell.policy.doubts import DOUBTED, doubt_about
-from toolcell.policy.facts import Unknown
-from toolcell.policy.lines import read_line
-from toolcell.policy.scripts import awk_danger, read_sed
-from toolcell.policy.variables import danger
+from toolcell.shell.doubts import DOUBTED, doubt_about
+from toolcell.shell.facts import Unknown
+from toolcell.shell.lines import read_line
+from toolcell.shell.scripts import awk_danger, read_sed
+from toolcell.shell.variables import danger
 
 
 def doubted(text: str) -> bool:

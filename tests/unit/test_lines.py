@@ -1,14 +1,14 @@
-"""Claims of `toolcell.policy.lines`: what a line may run and write is found, doubts are told."""
+"""Claims of `toolcell.shell.lines`: what a line may run and write is found, doubts are told."""
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.shell_ground import EVASIONS, TABLE, Ground, as_listed, listed, shows_push
-from toolcell.policy import lines
-from toolcell.policy.facts import Unreadable
-from toolcell.policy.lines import Command, Line, Write, read_in_thread, read_line
-from toolcell.policy.reading import KNOWN
+from toolcell.shell import lines
+from toolcell.shell.facts import Unreadable
+from toolcell.shell.lines import Command, Line, Write, read_in_thread, read_line
+from toolcell.shell.reading import KNOWN
 
 ENTRIES = [(kind, entry) for kind, entries in TABLE.items() for entry in entries]
 EVASIVE = ("hidden", "wrapped", "fetched", "altered", "evaluated", "told")

@@ -1,15 +1,15 @@
-"""Claims of `toolcell.policy.wrappers` and `.options`: what a wrapper starts is found."""
+"""Claims of `toolcell.shell.wrappers` and `.options`: what a wrapper starts is found."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcell.policy.behind import Code, Inner
-from toolcell.policy.facts import Unknown
-from toolcell.policy.launchers import LAUNCHERS
-from toolcell.policy.lines import read_line
-from toolcell.policy.options import Spec, read, spec
-from toolcell.policy.wrappers import WRAPPERS, look_through
+from toolcell.shell.behind import Code, Inner
+from toolcell.shell.facts import Unknown
+from toolcell.shell.launchers import LAUNCHERS
+from toolcell.shell.lines import read_line
+from toolcell.shell.options import Spec, read, spec
+from toolcell.shell.wrappers import WRAPPERS, look_through
 
 PROGRAM = spec("-abv -n: -i? --all --name: --in-place? --number: --quiet", numbers=True)
 

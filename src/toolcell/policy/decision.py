@@ -17,11 +17,11 @@ from toolcell.model import Action, CellSettings, Limits, PolicyDecision, Prepare
 from toolcell.policy.compiled import CompiledRule, by_first_word
 from toolcell.policy.conditions import RegexError
 from toolcell.policy.document import ToolPolicy
-from toolcell.policy.lines import read_in_thread
 from toolcell.policy.paths import Workspace
 from toolcell.policy.prefixes import Fit
 from toolcell.policy.proposal import CALL, Part, Proposal, path_arguments
 from toolcell.policy.rules import Rule, narrow_cell, narrow_limits
+from toolcell.shell import Line, read_in_thread
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
 _SHOWN = 200
@@ -60,9 +60,9 @@ class Decider:
         self.layers = [Layer(each, self.workspace) for each in (policy, *policy.layers)]
         self._cells: dict[tuple[str, ...], tuple[CellSettings, Limits]] = {}
 
-    def decide(self, prepared: PreparedToolCall) -> PolicyDecision:
-        """Decide one call; what is known of it, but no output of it, is looked at."""
-        return self.conclude(self.judge(Proposal.of(prepared, self.workspace)))
+    def decide(self, prepared: PreparedToolCall, read: Line | None = None) -> PolicyDecision:
+        """Decide one call, by what is known before it runs; `read` is what `read_ahead` gave."""
+        return self.conclude(self.judge(Proposal.of(prepared, self.workspace, read)))
 
     def conclude(self, judgement: Judgement) -> PolicyDecision:
         """Make the decision of all that was ruled."""
@@ -85,12 +85,13 @@ class Decider:
             judgement.rulings.append(self.layers[0].fallback(proposal, CALL[0]))
         return judgement
 
-    async def read_ahead(self, prepared: PreparedToolCall) -> None:
-        """Read a line that needs the parser in a thread, so that other calls go on meanwhile."""
+    async def read_ahead(self, prepared: PreparedToolCall) -> Line | None:
+        """Read a line that a rule looks into, so that other calls go on while the parser works."""
         proposal = Proposal.of(prepared, self.workspace)
         line = proposal.line
-        if line is not None and any(layer.rules_for(proposal).reads_line for layer in self.layers):
-            await read_in_thread(line)
+        if line is None or not any(layer.rules_for(proposal).reads_line for layer in self.layers):
+            return None
+        return await read_in_thread(line)
 
     def prefix(self, prepared: PreparedToolCall) -> tuple[str, ...]:
         """Return the start of the one command of a line that is asked about, if it is plain.

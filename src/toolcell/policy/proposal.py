@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from toolcell.model import PreparedToolCall, ToolDefinition
-from toolcell.policy.facts import listed
-from toolcell.policy.lines import Command, Line, read_line
 from toolcell.policy.paths import Workspace
+from toolcell.shell import Command, Line, listed, read_line
 
 _OF_THE_SHELL = listed(
     ": true false test [ exit return break continue pwd shift wait cd pushd popd dirs echo printf"
@@ -54,17 +53,24 @@ class Proposal:
     """A call, with what its tool's schema says of its arguments; the line is read when needed."""
 
     def __init__(
-        self, definition: ToolDefinition, arguments: dict[str, Any], workspace: Workspace
+        self,
+        definition: ToolDefinition,
+        arguments: dict[str, Any],
+        workspace: Workspace,
+        read: Line | None = None,
     ) -> None:
         self.definition = definition
         self.arguments = arguments
         self.workspace = workspace
+        self._read = read
         workspace.look_again()
 
     @classmethod
-    def of(cls, prepared: PreparedToolCall, workspace: Workspace) -> "Proposal":
-        """Look at a prepared call."""
-        return cls(prepared.definition, prepared.arguments, workspace)
+    def of(
+        cls, prepared: PreparedToolCall, workspace: Workspace, read: Line | None = None
+    ) -> "Proposal":
+        """Look at a prepared call; `read` is its line where that was read already."""
+        return cls(prepared.definition, prepared.arguments, workspace, read)
 
     @property
     def line(self) -> str | None:
@@ -76,7 +82,7 @@ class Proposal:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The parts of the call, its line read."""
-        return CALL if self.line is None else parts_of(read_line(self.line))
+        return CALL if self.line is None else parts_of(self._read or read_line(self.line))
 
     @cached_property
     def written(self) -> tuple[str, ...]:

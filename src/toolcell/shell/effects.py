@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from toolcell.policy.facts import Unknown, Word, Words, listed
-from toolcell.policy.options import Found, read, spec
-from toolcell.policy.shells import is_harmless
-from toolcell.policy.variables import HOLDS_CODE
+from toolcell.shell.facts import Unknown, Word, Words, listed
+from toolcell.shell.options import Found, read, spec
+from toolcell.shell.shells import is_harmless
+from toolcell.shell.variables import HOLDS_CODE
 
 DECLARING = frozenset(["declare", "typeset", "local", "export", "readonly", "nameref"])
 # With these, an assignment before the command stays in some shells.

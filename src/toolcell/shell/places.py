@@ -2,7 +2,7 @@
 
 import posixpath
 
-from toolcell.policy.facts import Unknown, Word, Words
+from toolcell.shell.facts import Unknown, Word, Words
 
 Places = list[Word]
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from toolcell.policy.facts import Unknown, Word
-from toolcell.policy.shell import Node
-from toolcell.policy.variables import UNSEEN, names_in
-from toolcell.policy.words import word_of
+from toolcell.shell.facts import Unknown, Word
+from toolcell.shell.parser import Node
+from toolcell.shell.variables import UNSEEN, names_in
+from toolcell.shell.words import word_of
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _COUNTS = frozenset(["#", "?", "$", "!", "-", "LINENO", "RANDOM", "SECONDS", "EPOCHSECONDS", "UID"])

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from toolcell.policy import feeders, launch, shells
-from toolcell.policy.behind import Behind, program
-from toolcell.policy.facts import Words
-from toolcell.policy.launchers import LAUNCHERS
+from toolcell.shell import feeders, launch, shells
+from toolcell.shell.behind import Behind, program
+from toolcell.shell.facts import Words
+from toolcell.shell.launchers import LAUNCHERS
 
 _SPECIAL: dict[str, Callable[[Words], Behind | None]] = {
     "env": launch.env,

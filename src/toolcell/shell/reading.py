@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from toolcell.policy.behind import Behind, Code, Inner, is_system, program
-from toolcell.policy.directories import is_socket
-from toolcell.policy.doubts import DOUBTED, doubt_about
-from toolcell.policy.effects import CHANGERS, SPECIAL, Effect, Set, effect_of
-from toolcell.policy.facts import Command, Line, Unknown, Unreadable, Word, Words, listed
-from toolcell.policy.variables import Values, danger, names_in
-from toolcell.policy.wrappers import WRAPPERS, look_through
-from toolcell.policy.writing import Writing
-from toolcell.policy.written import WRITERS
+from toolcell.shell.behind import Behind, Code, Inner, is_system, program
+from toolcell.shell.directories import is_socket
+from toolcell.shell.doubts import DOUBTED, doubt_about
+from toolcell.shell.effects import CHANGERS, SPECIAL, Effect, Set, effect_of
+from toolcell.shell.facts import Command, Line, Unknown, Unreadable, Word, Words, listed
+from toolcell.shell.variables import Values, danger, names_in
+from toolcell.shell.wrappers import WRAPPERS, look_through
+from toolcell.shell.writing import Writing
+from toolcell.shell.written import WRITERS
 
 KNOWN = WRAPPERS | WRITERS | DOUBTED | CHANGERS | SPECIAL
 # Programs that a line may not take over by a function of the same name without a doubt.

@@ -4,7 +4,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import Literal
 
-from toolcell.policy.facts import Unknown, Word, Words
+from toolcell.shell.facts import Unknown, Word, Words
 
 _SYSTEM = frozenset(["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"])
 

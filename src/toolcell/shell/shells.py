@@ -2,9 +2,9 @@
 
 import re
 
-from toolcell.policy.behind import Behind, Code, Dialect, Inner, joined, known, not_known, program
-from toolcell.policy.facts import Unknown, Word, Words, listed
-from toolcell.policy.options import read, spec
+from toolcell.shell.behind import Behind, Code, Dialect, Inner, joined, known, not_known, program
+from toolcell.shell.facts import Unknown, Word, Words, listed
+from toolcell.shell.options import read, spec
 
 SHELLS: dict[str, Dialect] = {
     "bash": "bash",

@@ -2,9 +2,9 @@
 
 import posixpath
 
-from toolcell.policy.facts import Unknown, Word, Words
-from toolcell.policy.options import Found, read, spec
-from toolcell.policy.places import Places, below, everything
+from toolcell.shell.facts import Unknown, Word, Words
+from toolcell.shell.options import Found, read, spec
+from toolcell.shell.places import Places, below, everything
 
 _CP = spec(
     "-abdfHilLnPpRrsuvxZT -t: -S: --archive --attributes-only --backup? --copy-contents --debug"

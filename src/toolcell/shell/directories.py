@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from toolcell.policy.facts import Unknown, Word
+from toolcell.shell.facts import Unknown, Word
 
 _MOST = 8  # directories to keep apart; with more, the place counts as unknown
 _DEVICES = re.compile(

@@ -7,14 +7,14 @@ word counts as a place that it writes.
 import re
 from collections.abc import Callable
 
-from toolcell.policy.behind import program
-from toolcell.policy.copied import converted, copied, installed, linked, moved, transferred
-from toolcell.policy.doubts import SED, sed_code
-from toolcell.policy.downloads import curled, fetched
-from toolcell.policy.facts import Unknown, Words
-from toolcell.policy.options import Spec, read, spec
-from toolcell.policy.places import Places, everything
-from toolcell.policy.scripts import read_sed
+from toolcell.shell.behind import program
+from toolcell.shell.copied import converted, copied, installed, linked, moved, transferred
+from toolcell.shell.doubts import SED, sed_code
+from toolcell.shell.downloads import curled, fetched
+from toolcell.shell.facts import Unknown, Words
+from toolcell.shell.options import Spec, read, spec
+from toolcell.shell.places import Places, everything
+from toolcell.shell.scripts import read_sed
 
 
 def written_by(words: Words) -> Places:

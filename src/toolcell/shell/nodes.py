@@ -1,7 +1,7 @@
 """The nodes of shfmt's syntax tree and the fields that are known of each."""
 
-from toolcell.policy.facts import Unreadable
-from toolcell.policy.shell import Node
+from toolcell.shell.facts import Unreadable
+from toolcell.shell.parser import Node
 
 _COMMENTS = "Comments Last CondLast ThenLast DoLast"
 _FIELDS = {

@@ -7,7 +7,7 @@ subscript may hold `$(command)`. So a value that nobody has seen must not get th
 import re
 from collections.abc import Iterable
 
-from toolcell.policy.facts import Unknown, Word, listed
+from toolcell.shell.facts import Unknown, Word, listed
 
 _EXACT = listed(
     # what the shell finds and how it reads

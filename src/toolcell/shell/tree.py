@@ -8,15 +8,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from toolcell.policy.arithmetic import ends_let, expression, sources
-from toolcell.policy.behind import Code, Dialect
-from toolcell.policy.expansions import WordWalk
-from toolcell.policy.facts import Unknown, Unreadable, Word
-from toolcell.policy.nodes import check, need, need_text
-from toolcell.policy.reading import Given, Reading
-from toolcell.policy.shell import Node
-from toolcell.policy.variables import HOLDS_CODE, UNSEEN, danger
-from toolcell.policy.words import document, here_string, word_of
+from toolcell.shell.arithmetic import ends_let, expression, sources
+from toolcell.shell.behind import Code, Dialect
+from toolcell.shell.expansions import WordWalk
+from toolcell.shell.facts import Unknown, Unreadable, Word
+from toolcell.shell.nodes import check, need, need_text
+from toolcell.shell.parser import Node
+from toolcell.shell.reading import Given, Reading
+from toolcell.shell.variables import HOLDS_CODE, UNSEEN, danger
+from toolcell.shell.words import document, here_string, word_of
 
 _MOST_NESTED = 60
 _OUT = frozenset([">", ">>", ">|", "&>", "&>>", "<>", ">&"])

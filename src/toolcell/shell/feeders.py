@@ -2,7 +2,7 @@
 
 import re
 
-from toolcell.policy.behind import (
+from toolcell.shell.behind import (
     UNSURE,
     Behind,
     Code,
@@ -12,8 +12,8 @@ from toolcell.policy.behind import (
     not_known,
     started,
 )
-from toolcell.policy.facts import Unknown, Word, Words
-from toolcell.policy.options import read, spec
+from toolcell.shell.facts import Unknown, Word, Words
+from toolcell.shell.options import read, spec
 
 _XARGS = spec(
     "-0oprtx -a: -d: -E: -I: -L: -n: -P: -s: -i? -e? -l? --null --open-tty --interactive"

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-from toolcell.policy.facts import Unreadable
+from toolcell.shell.facts import Unreadable
 
 Node = dict[str, Any]
 

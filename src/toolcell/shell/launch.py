@@ -2,7 +2,7 @@
 
 import re
 
-from toolcell.policy.behind import (
+from toolcell.shell.behind import (
     Behind,
     Code,
     Inner,
@@ -13,9 +13,9 @@ from toolcell.policy.behind import (
     program,
     started,
 )
-from toolcell.policy.facts import Unknown, Word, Words
-from toolcell.policy.launchers import LAUNCHERS, Launcher
-from toolcell.policy.options import Found, read, spec
+from toolcell.shell.facts import Unknown, Word, Words
+from toolcell.shell.launchers import LAUNCHERS, Launcher
+from toolcell.shell.options import Found, read, spec
 
 _PLAIN = re.compile(r"[\w@%+=:,./ -]*", re.ASCII)
 _MOST_SPLITS = 8

@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from toolcell.policy.behind import program
-from toolcell.policy.facts import Unknown, Words, listed
-from toolcell.policy.git import git_doubt
-from toolcell.policy.options import read, spec
-from toolcell.policy.scripts import awk_danger, read_sed
+from toolcell.shell.behind import program
+from toolcell.shell.facts import Unknown, Words, listed
+from toolcell.shell.git import git_doubt
+from toolcell.shell.options import read, spec
+from toolcell.shell.scripts import awk_danger, read_sed
 
 # Words of a command line that tell a program to run another. Long options may be shortened.
 _TELLING: dict[str, str] = {

@@ -5,14 +5,14 @@ A word can hold whole commands, set variables, and evaluate text that nobody has
 
 from collections.abc import Iterable
 
-from toolcell.policy.arithmetic import sources
-from toolcell.policy.effects import Set
-from toolcell.policy.facts import Unknown, Unreadable
-from toolcell.policy.nodes import check, need
-from toolcell.policy.reading import Reading
-from toolcell.policy.shell import Node
-from toolcell.policy.variables import HOLDS_CODE, UNSEEN
-from toolcell.policy.words import value_of, word_of
+from toolcell.shell.arithmetic import sources
+from toolcell.shell.effects import Set
+from toolcell.shell.facts import Unknown, Unreadable
+from toolcell.shell.nodes import check, need
+from toolcell.shell.parser import Node
+from toolcell.shell.reading import Reading
+from toolcell.shell.variables import HOLDS_CODE, UNSEEN
+from toolcell.shell.words import value_of, word_of
 
 _COMPARES = frozenset(["==", "!=", "<=", ">="])
 

@@ -4,7 +4,7 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 
-from toolcell.policy.facts import Unknown, Word, Words
+from toolcell.shell.facts import Unknown, Word, Words
 
 FLAG, VALUE, ATTACHED = "", ":", "?"
 _NUMBER = re.compile(r"[-+]?\d+")

@@ -8,7 +8,7 @@ Options are described as in `options.spec`. `skip` operands stand before the com
 from dataclasses import dataclass
 from functools import cached_property
 
-from toolcell.policy.options import Spec, spec
+from toolcell.shell.options import Spec, spec
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from toolcell.policy.facts import Unknown, Word
-from toolcell.policy.shell import Node
+from toolcell.shell.facts import Unknown, Word
+from toolcell.shell.parser import Node
 
 _QUOTED = "q"  # stands for a quoted character where only unquoted ones count
 _GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)  # a lone [ is the command

@@ -1,12 +1,12 @@
 """The writes of a line as they are gathered: by the shell, by its commands, through its links."""
 
-from toolcell.policy.behind import program
-from toolcell.policy.copied import LN
-from toolcell.policy.directories import Directories
-from toolcell.policy.facts import Word, Words, Write
-from toolcell.policy.options import read
-from toolcell.policy.places import below
-from toolcell.policy.written import READERS, written_by
+from toolcell.shell.behind import program
+from toolcell.shell.copied import LN
+from toolcell.shell.directories import Directories
+from toolcell.shell.facts import Word, Words, Write
+from toolcell.shell.options import read
+from toolcell.shell.places import below
+from toolcell.shell.written import READERS, written_by
 
 _LINKERS = frozenset(["ln", "gln", "cp", "gcp"])
 

@@ -2,8 +2,8 @@
 
 import re
 
-from toolcell.policy.facts import Unknown, Words, listed
-from toolcell.policy.options import Found, read, spec
+from toolcell.shell.facts import Unknown, Words, listed
+from toolcell.shell.options import Found, read, spec
 
 _GIT_HARMLESS = re.compile(
     r"(user|author|committer|color|advice|log|column|i18n|status|branch|tag|stash|versionsort)\..*"

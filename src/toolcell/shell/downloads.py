@@ -3,9 +3,9 @@
 import posixpath
 from urllib.parse import urlsplit
 
-from toolcell.policy.facts import Unknown, Word, Words
-from toolcell.policy.options import read, spec
-from toolcell.policy.places import Places, everything, within
+from toolcell.shell.facts import Unknown, Word, Words
+from toolcell.shell.options import read, spec
+from toolcell.shell.places import Places, everything, within
 
 _CURL = spec(
     "-#0123469aBfgGIijJklLMnNOpqRsSvVZ -A: -b: -c: -C: -d: -D: -e: -E: -F: -h: -H: -K: -m: -o: -P:"

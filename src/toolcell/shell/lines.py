@@ -9,11 +9,11 @@ import asyncio
 import re
 from functools import lru_cache
 
-from toolcell.policy.behind import Code, program
-from toolcell.policy.facts import Command, Line, Unreadable, Write, listed
-from toolcell.policy.reading import KNOWN, Reading
-from toolcell.policy.shell import parse
-from toolcell.policy.tree import Walk
+from toolcell.shell.behind import Code, program
+from toolcell.shell.facts import Command, Line, Unreadable, Write, listed
+from toolcell.shell.parser import parse
+from toolcell.shell.reading import KNOWN, Reading
+from toolcell.shell.tree import Walk
 
 __all__ = ["Command", "Line", "Write", "read_in_thread", "read_line"]
 

@@ -1,0 +1,16 @@
+"""Lines of bash, read and not run: the commands that one may run, and the files that it may write.
+
+    text -> words (plain) or a tree (parser) -> reading: commands, wrappers, doubts, writes -> Line
+
+`lines` is the door. `parser`, `nodes`, `words`, `arithmetic`, `expansions` and `tree` know the
+syntax; `reading` gathers facts and knows none. Behind commands that start others look `behind`,
+`wrappers`, `launch`, `launchers`, `feeders` and `shells`; `effects`, `variables`, `doubts`, `git`
+and `scripts` know what makes a command do another thing than its words say; `written`, `copied`,
+`downloads`, `places`, `directories` and `writing` where it writes. Whatever is not understood is
+said, and never left out.
+"""
+
+from toolcell.shell.facts import Command, Line, Write, listed
+from toolcell.shell.lines import read_in_thread, read_line
+
+__all__ = ["Command", "Line", "Write", "listed", "read_in_thread", "read_line"]
