@@ -29,11 +29,18 @@ class RefusalCount:
         """Return how often this call was refused, this result included; 0 for other results."""
         if result.error is None or result.error.category not in _COUNTED:
             return 0
-        key = digest_of([call.name, call.arguments])
+        key = _key(call)
         self._counts[key] = self._counts.pop(key, 0) + 1
         if len(self._counts) > _REMEMBERED:
             self._counts.popitem(last=False)
         return self._counts[key]
+
+
+def _key(call: ToolCall) -> str:
+    try:
+        return digest_of([call.name, call.arguments])
+    except (ValueError, RecursionError):  # arguments that are no JSON: one like the other
+        return f"no JSON: {call.name!r}"
 
 
 def told_again(result: ToolResult, count: int) -> ToolResult:

@@ -23,11 +23,9 @@ from toolcell.model import (
     Action,
     ApprovalRequest,
     ApprovalResponse,
-    ApprovalState,
     ToolCall,
     ToolResult,
 )
-from toolcell.normalizer import refused
 from toolcell.policy import ToolPolicy, load_policy
 from toolcell.questions import Questions
 from toolcell.registry import ToolRegistry
@@ -138,7 +136,13 @@ class ToolController:
             prepared = steps.prepare(origin)
             if isinstance(prepared, ToolResult):
                 return steps.finish(origin, prepared)
-            origin, decision = await steps.decide(origin, prepared)
+            try:
+                origin, decision = await steps.decide(origin, prepared)
+            except EventLost:
+                raise
+            except BaseException:  # it was cancelled meanwhile
+                steps.abandon(origin)
+                raise
             if decision.action is Action.DENY:
                 return steps.reject(origin, rejections.denied(decision))
             if decision.action is Action.ASK:
@@ -146,23 +150,24 @@ class ToolController:
             granted = {"by": "policy", "rule_id": decision.rule_id}
             return await steps.execute(origin, prepared, decision, options, **granted)
         except (EventLost, StoreError) as error:
-            return refused(origin, rejections.unrecorded(error))
+            return steps.unrecorded(origin, error)
 
     async def resolve(
         self, response: ApprovalResponse, options: RunOptions | None = None
     ) -> ToolResult:
-        """Take a person's answer; raises UnknownApprovalError for a question never asked here."""
+        """Take a person's answer.
+
+        Raises UnknownApprovalError for a question never asked here, and StoreError where the
+        answer cannot be kept.
+        """
         approval = self.approvals.answer(response)
-        if not response.approved and approval.state is ApprovalState.APPROVED:
-            # Somebody said yes before, and nothing has run on it: a no is never too late.
-            self.approvals.cancel(response.approval_id)
-            approval = self.approvals.get(response.approval_id)
         return await self._questions.go_on(approval, options)
 
     async def wait(self, request: ApprovalRequest, options: RunOptions | None = None) -> ToolResult:
         """Wait for an answer that is given elsewhere (`toolcell approvals`), and go on with it.
 
-        Returns when the question has expired, too. Several may be waited for at once.
+        Returns when the question has expired, too. Several may be waited for at once. Raises
+        as `resolve` does.
         """
         approval = await answered(self.approvals, request.approval_id)
         return await self._questions.go_on(approval, options)

@@ -4,6 +4,7 @@ Before a call runs, an event that cannot be written is an EventLost, and the cal
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,32 +44,37 @@ class Journal:
         about: PreparedToolCall | ToolResult | None = None,
         **data: Any,
     ) -> None:
-        """Write one event; raises EventLost."""
+        """Write one event, to every sink that takes it; raises EventLost if one does not."""
         event = Event(
             at=self.clock(),
             kind=kind,
             run=self.run,
             key=key,
-            call_id=call.call_id,
-            tool_name=call.name,
+            call_id=self.redactor.text(call.call_id),
+            tool_name=self.redactor.text(call.name),
             data=self.redactor.value(data),
             about=about,
         )
-        try:
-            for sink in self.sinks:
+        lost: OSError | None = None
+        for sink in self.sinks:
+            try:
                 sink(event)
-        except OSError as error:
-            raise EventLost(str(error)) from error
+            except OSError as error:
+                lost = lost or error
+        if lost is not None:
+            raise EventLost(str(lost)) from lost
 
 
 def shown_arguments(arguments: dict[str, Any] | str) -> Any:
     """Return arguments for an event: an object where they are one, the start of long ones."""
     if isinstance(arguments, str) and len(arguments) <= _ARGUMENTS:
-        try:
+        with suppress(ValueError):
             arguments = strict_json(arguments)
-        except ValueError:
-            return arguments
-    text = arguments if isinstance(arguments, str) else canonical_json(arguments)
+    try:
+        text = arguments if isinstance(arguments, str) else canonical_json(arguments)
+        text.encode()
+    except (ValueError, RecursionError) as error:
+        return {"unreadable": f"they are no JSON: {type(error).__name__}"}
     if len(text) <= _ARGUMENTS:
         return arguments
     return {"start": text[:_ARGUMENTS], "characters": len(text)}

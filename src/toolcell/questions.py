@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from toolcell import rejections
 from toolcell.approvals import ApprovalStore, Clock
-from toolcell.errors import StoreError, WorkspaceError
+from toolcell.errors import StoreError, ToolcellError, WorkspaceError
 from toolcell.events import EventKind
 from toolcell.grants import RunOptions
 from toolcell.journal import EventLost
@@ -28,6 +28,10 @@ from toolcell.model import (
 )
 from toolcell.normalizer import Origin, refused
 from toolcell.steps import Steps, with_note
+
+_APPROVED = (
+    *(ApprovalState.APPROVED, ApprovalState.SPENT, ApprovalState.DONE, ApprovalState.UNKNOWN),
+)
 
 
 class Questions:
@@ -62,7 +66,11 @@ class Questions:
             return await self._steps.execute(origin, prepared, decision, options, **granted)
         store, version = self._store(), origin.policy_version or ""
         if given := store.approved(prepared.digest, version, self._workspace):
-            return await self._spend(given, origin, prepared, decision, options)
+            if error := self._unfit(decision):
+                return self._steps.reject(origin, error)
+            result = await self._spend(given, origin, prepared, decision, options)
+            if result is not None:  # else it was used, or has expired, a moment before
+                return result
         request = store.create(
             prepared,
             decision,
@@ -93,7 +101,7 @@ class Questions:
                 EventKind.ANSWERED,
                 origin,
                 approval_id=request.approval_id,
-                approved=approval.state is not ApprovalState.DENIED,
+                approved=approval.state in _APPROVED,
                 by=approval.by,
                 note=approval.note,
                 state=approval.state,
@@ -106,7 +114,10 @@ class Questions:
             origin, decision = await self._steps.decide(origin, prepared)
             if error := self._changed(request, prepared, decision):
                 return self._withdraw(origin, request, refused(origin, error))
-            return await self._spend(request, origin, prepared, decision, options)
+            if error := self._unfit(decision):
+                return refused(origin, error)  # the approval stands, so this is no end
+            result = await self._spend(request, origin, prepared, decision, options)
+            return result or self._too_late(origin, request)
         except (EventLost, StoreError) as error:
             return refused(origin, rejections.unrecorded(error))
 
@@ -131,6 +142,8 @@ class Questions:
         self, request: ApprovalRequest, prepared: PreparedToolCall, decision: PolicyDecision
     ) -> ErrorInfo | None:
         """What keeps an approval from covering its call as it would be now."""
+        if self._steps.stopped:
+            return rejections.stopped(self._steps.stopped)
         if decision.action is Action.DENY:
             return rejections.denied(decision)
         if prepared.digest != request.digest:
@@ -141,6 +154,15 @@ class Questions:
             return rejections.mismatch("the policy changed")
         return None
 
+    def _unfit(self, decision: PolicyDecision) -> ErrorInfo | None:
+        """What keeps a call from running here and now, although it is approved."""
+        self._steps.runtime.require_open()
+        try:
+            self._steps.runtime.check(decision.cell)
+        except WorkspaceError as error:
+            return rejections.no_workspace(error)
+        return None
+
     async def _spend(
         self,
         request: ApprovalRequest,
@@ -148,30 +170,42 @@ class Questions:
         prepared: PreparedToolCall,
         decision: PolicyDecision,
         options: RunOptions | None,
-    ) -> ToolResult:
-        """Use the approval up, and run; killed in between, it stays spent, outcome unknown."""
-        try:
-            self._steps.runtime.check(decision.cell)
-        except WorkspaceError as error:
-            return self._steps.reject(origin, rejections.no_workspace(error))
-        spending = self._store().spend(request.approval_id)
-        if not spending.won:
-            return refused(origin, rejections.unusable(spending.approval))
+    ) -> ToolResult | None:
+        """Use the approval up, and run; None where somebody else did, or it has expired.
+
+        Killed in between, it stays spent, its outcome unknown.
+        """
+        if not self._store().spend(request.approval_id).won:
+            return None
         origin = replace(origin, approval_id=request.approval_id)
+        if origin.key != request.key:  # a call that was made again: the first one has its end too
+            used = rejections.used_by(prepared.call.call_id)
+            self._steps.abandon(self._steps.resume(request), used)
         granted = {"by": "approval", "approval_id": request.approval_id}
         outcome = "cancelled"
         try:
             result = await self._steps.execute(origin, prepared, decision, options, **granted)
             outcome = result.status
+        except EventLost as error:
+            result = self._steps.unrecorded(origin, error)
+            outcome = result.status
         finally:
             lost = self._settle(request.approval_id, outcome)
         return with_note(result, lost) if lost else result
+
+    def _too_late(self, origin: Origin, request: ApprovalRequest) -> ToolResult:
+        """Say what became of an approval that could not be spent any more."""
+        approval = self._store().get(request.approval_id)
+        result = refused(origin, rejections.unusable(approval))
+        if approval.state in _APPROVED:  # who spent it tells the end of the call
+            return result
+        return self._end(origin, request, result)
 
     def _settle(self, approval_id: str, outcome: str) -> str:
         """Note how a spent approval ended; where that cannot be kept, the result says so."""
         try:
             self._store().settle(approval_id, outcome)
-        except StoreError as error:
+        except ToolcellError as error:
             return f"the outcome of approval {approval_id} could not be kept: {error}"
         return ""
 

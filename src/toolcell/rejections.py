@@ -70,6 +70,14 @@ def unusable(approval: Approval) -> ErrorInfo:
     )
 
 
+def used_by(call_id: str) -> ErrorInfo:
+    """The approval of one call was used when the same call was made again."""
+    return ErrorInfo(
+        category=Category.APPROVAL_SPENT,
+        message=f"the same call was made again, as {call_id}, and ran on this one's approval",
+    )
+
+
 _SPENT = {
     ApprovalState.SPENT: "its call runs now",
     ApprovalState.DONE: "its call has run",

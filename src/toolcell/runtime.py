@@ -28,6 +28,7 @@ from toolcell.errors import (
 from toolcell.events import EventKind
 from toolcell.grants import Cancellation, Grant, Observer, RunOptions, unobserved
 from toolcell.inline import run_inline
+from toolcell.journal import EventLost
 from toolcell.model import (
     Category,
     CellSettings,
@@ -97,6 +98,11 @@ class ToolRuntime:
         self._pools = CellPools(spare_cells)
         self._closed = False
 
+    def require_open(self) -> None:
+        """Raise ToolcellError after `close`."""
+        if self._closed:
+            raise ToolcellError("the runtime is closed; make a new one")
+
     def protect(self, path: str | Path) -> None:
         """Keep one more file read-only inside the workspace, in cells made from now on."""
         self._protected.add(str(Path(path).absolute()))
@@ -138,8 +144,7 @@ class ToolRuntime:
         grant.spend(prepared)
         if grant.origin.redactor is no_redaction:
             grant.origin = replace(grant.origin, redactor=self.redactor)
-        if self._closed:
-            raise ToolcellError("the runtime is closed; make a new one")
+        self.require_open()
         if len(self._running) >= self._most:
             return refused(grant.origin, _overloaded(self._most))
         cancellation = cancellation or Cancellation()
@@ -210,12 +215,18 @@ class ToolRuntime:
         until = loop.time() + wall
         tries = 1 + (definition.retries if definition.idempotent else 0)
         attempt = 0
+        result: ToolResult | None = None
         while True:
             attempt += 1
             left = max(until - loop.time(), 0.001)
-            report, enforcement = await self._in_cell(
-                _Attempt(prepared, grant, options, cancellation, left, attempt, observe)
-            )
+            try:
+                report, enforcement = await self._in_cell(
+                    _Attempt(prepared, grant, options, cancellation, left, attempt, observe)
+                )
+            except EventLost:
+                if result is None:
+                    raise
+                return result  # of the attempt before: this one could not be recorded
             result = from_report(
                 grant.origin,
                 report,

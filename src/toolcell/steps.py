@@ -12,12 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from toolcell import rejections
 from toolcell.breaker import RefusalCount, told_again
 from toolcell.events import EventKind
 from toolcell.grants import Cancellation, Grant, RunOptions
 from toolcell.journal import EventLost, Journal
 from toolcell.model import (
+    STATUS_OF,
     ApprovalRequest,
+    Category,
     ErrorInfo,
     PolicyDecision,
     PreparedToolCall,
@@ -51,14 +54,16 @@ class Steps:
         self.runtime.check(policy.cell)
         redact = policy.redact
         redactor = Redactor.from_environment(redact.env, os.environ, shapes=redact.shapes)
-        self.decider = Decider(policy, self._workspace)
+        decider = Decider(policy, self._workspace)
+        decider.compile(self.runtime.registry)
+        self.decider = decider
         self.policy = policy
         self.version = policy.version
         self.journal.redactor = redactor
         self.runtime.redactor = redactor
         for each in (policy, *policy.layers):
-            if each.source:
-                self.runtime.protect(each.source)
+            for source in each.sources:
+                self.runtime.protect(source)
 
     def begin(self, call: ToolCall) -> Origin:
         """Open the account of a new call."""
@@ -90,9 +95,12 @@ class Steps:
     async def decide(
         self, origin: Origin, prepared: PreparedToolCall
     ) -> tuple[Origin, PolicyDecision]:
-        """Decide by the policy of this moment, whatever replaces it while a line is read."""
-        decider, version = self.decider, self.version
-        decision = decider.decide(prepared, await decider.read_ahead(prepared))
+        """Decide by the policy in force, also where it was replaced while a line was read."""
+        read, decider = None, None
+        while decider is not self.decider:
+            decider = self.decider
+            read = await decider.read_ahead(prepared)
+        decision, version = decider.decide(prepared, read), self.version
         origin = replace(
             origin,
             call=prepared.call,
@@ -128,9 +136,9 @@ class Steps:
             try:
                 self.emit(kind, origin, **data)
             except EventLost as error:
+                lost.append(f"an event of this call could not be recorded: {error}")
                 if kind is EventKind.STARTED:
                     raise
-                lost.append(f"an event of this call could not be recorded: {error}")
 
         try:
             with self._cancellable(prepared.call.call_id) as cancellation:
@@ -139,8 +147,7 @@ class Steps:
             raise
         except BaseException:
             # It was cancelled, or a tap of the host's raised: the call has ended all the same.
-            with suppress(EventLost):
-                self.emit(EventKind.FINISHED, origin, status="cancelled", category="cancelled")
+            self.abandon(origin)
             raise
         for note in lost:
             result = with_note(result, note)
@@ -149,6 +156,26 @@ class Steps:
     def reject(self, origin: Origin, error: ErrorInfo) -> ToolResult:
         """Finish a call that does not run."""
         return self.finish(origin, refused(origin, error))
+
+    def unrecorded(self, origin: Origin, error: Exception) -> ToolResult:
+        """Finish a call that does not run because something of it could not be kept."""
+        result = refused(origin, rejections.unrecorded(error))
+        with suppress(EventLost):  # what failed may well fail again
+            return self.finish(origin, result)
+        return result
+
+    def abandon(self, origin: Origin, error: ErrorInfo | None = None) -> None:
+        """Write the end of a call that has no result: its task ends, or another took its place."""
+        category = error.category if error else Category.CANCELLED
+        message = error.message if error else ""
+        with suppress(EventLost):
+            self.emit(
+                EventKind.FINISHED,
+                origin,
+                status=STATUS_OF[category],
+                category=category,
+                message=message,
+            )
 
     def finish(self, origin: Origin, result: ToolResult) -> ToolResult:
         """Write the terminal event; a call that ran keeps its result even if that fails."""

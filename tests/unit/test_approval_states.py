@@ -58,7 +58,8 @@ class ApprovalsAsTheyShouldBe(RuleBasedStateMachine):
     @rule(one=asked, approved=st.booleans(), by=st.sampled_from(["anna", "bo"]))
     def answer(self, one, approved, by):
         stands = self.store.answer(ApprovalResponse(approval_id=one, approved=approved, by=by))
-        if self.move(one, "approved" if approved else "denied", "pending"):
+        allowed = ("pending",) if approved else _GOES_ON
+        if self.move(one, "approved" if approved else "denied", *allowed):
             self.who[one] = by
         assert (stands.state, stands.by) == (self.state(one), self.who[one])
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from toolcell.policy.conditions import ArgumentTest, RegexError, linear_regex
+from toolcell.policy.conditions import ArgumentTest, PatternError, linear_regex
 from toolcell.policy.paths import PathGlobs, Under, View, Workspace, glob_pattern
 from toolcell.policy.rules import Condition
 
@@ -142,7 +142,7 @@ def test_any_text_can_be_a_glob_or_be_compared_with_one(glob, text):
 
 @pytest.mark.parametrize("pattern", ["(", "a)|(b", "(?=x)", r"(a)\1", "[", "*"])
 def test_a_regular_expression_that_no_linear_engine_takes_is_refused(pattern):
-    with pytest.raises(RegexError, match="is not a regular expression"):
+    with pytest.raises(PatternError, match="is not a regular expression"):
         linear_regex(pattern)
 
 

@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from toolcell import tool
 from toolcell.errors import PolicyError
-from toolcell.model import Action
-from toolcell.policy import Decider, ToolPolicy, check_policy
+from toolcell.model import Action, HandlerRef, ToolDefinition, ToolSpec
+from toolcell.policy import Decider, ToolPolicy, check_policy, load_policy
+from toolcell.policy.layers import tighten
+from toolcell.policy.proposal import Proposal
 from toolcell.registry import ToolRegistry
 
 from .deciding import decide, line, prepared
@@ -304,3 +307,251 @@ def test_an_action_is_never_made_milder_by_another_rule():
         Action.ASK,
         Action.ALLOW,
     ]
+
+
+def rule(**keys):
+    """A rule, with an id and a reason where none is given."""
+    keys.setdefault("id", "r")
+    if keys.get("decision") in ("ask", "deny"):
+        keys.setdefault("reason", "so")
+    return keys
+
+
+def test_a_rule_on_the_whole_call_covers_what_its_line_writes(tmp_path):
+    policy = ToolPolicy(allow=["shell"], rules=[rule(tool="shell", command="rm", decision="deny")])
+    assert line(policy, "echo a > b", tmp_path).action is Action.ALLOW
+
+
+def test_a_line_that_cannot_be_read_is_narrowed_by_every_rule_and_denied_by_none():
+    policy = ToolPolicy(
+        allow=["shell"],
+        rules=[
+            rule(id="w", tool="shell", writes="x/**", cell={"workspace": "ro"}),
+            rule(id="d", tool="shell", command="rm", decision="deny"),
+        ],
+    )
+    decision = line(policy, "echo 'never closed")
+    assert (decision.action, decision.rule_id) == (Action.ASK, "unreadable-line")
+    assert decision.cell.workspace == "ro"
+
+
+def test_a_line_of_nothing_is_no_write():
+    policy = ToolPolicy(allow=["shell"], rules=[rule(tool="shell", writes="**", decision="deny")])
+    assert line(policy, "# nothing").action is Action.ALLOW
+
+
+def test_a_doubt_about_a_command_matters_only_where_rules_look_at_commands():
+    policy = ToolPolicy(allow=["shell"], rules=[rule(tool="shell", writes="x", decision="deny")])
+    assert line(policy, "PATH=. ls").action is Action.ALLOW
+
+
+@pytest.mark.parametrize("command", ["touch $X", "PATH=. touch x"])
+def test_no_prefix_is_offered_for_and_none_covers_what_is_not_plain(command):
+    policy = ToolPolicy(
+        allow=["shell"], rules=[rule(tool="shell", command="touch", decision="ask")]
+    )
+    decider, call = Decider(policy), prepared("shell", command=command)
+    assert decider.decide(call).action is Action.ASK
+    assert decider.prefix(call) == ()
+    assert not decider.covers(("touch",), call)
+
+
+def test_a_wrapper_is_no_exception_to_not_commands_but_what_it_runs_is():
+    policy = ToolPolicy(
+        allow=["shell"], rules=[rule(tool="shell", not_commands=["git"], decision="deny")]
+    )
+    assert line(policy, "env git status").action is Action.ALLOW
+    assert line(policy, "env ls").action is Action.DENY
+
+
+@pytest.mark.parametrize("name", ["pip*", "/usr/bin/pip3"])
+def test_a_program_named_by_glob_or_by_path_is_found(name):
+    policy = ToolPolicy(
+        allow=["shell"], rules=[rule(tool="shell", command=[name, "install"], decision="deny")]
+    )
+    assert line(policy, "pip3 install x").action is Action.DENY
+
+
+HERE = rule(tool="write_file", args={"path": {"under": "."}}, decision="allow")
+
+
+def test_a_link_with_dots_after_it_leads_where_the_kernel_says(tmp_path):
+    (tmp_path / "out").symlink_to("/etc")
+    policy = ToolPolicy(
+        rules=[rule(tool="write_file", args={"path": {"under": "."}}, decision="allow")]
+    )
+    assert decide(policy, "write_file", tmp_path, path="x", content="").action is Action.ALLOW
+    # `out/..` is /, not the workspace.
+    assert decide(policy, "write_file", tmp_path, path="out/../x", content="").action is Action.DENY
+
+
+def test_a_link_that_changed_since_the_last_call_is_followed_anew(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    policy = ToolPolicy(
+        rules=[rule(tool="write_file", args={"path": {"under": "."}}, decision="allow")]
+    )
+    decider, call = Decider(policy, tmp_path), prepared("write_file", path="link/x", content="")
+    assert decider.decide(call).action is Action.ALLOW
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("/etc")
+    assert decider.decide(call).action is Action.DENY
+
+
+def test_a_tool_with_two_paths_may_write_only_where_both_are_allowed(tmp_path):
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string", "format": "path"} for name in ("a", "b")},
+    }
+    both = ToolDefinition(
+        spec=ToolSpec(name="both", description="", input_schema=schema),
+        handler=HandlerRef(module="m", function="f"),
+    )
+    policy = ToolPolicy(rules=[rule(tool="both", writes="in/**", decision="allow")])
+    registry, decider = ToolRegistry([both]), Decider(policy, tmp_path)
+    assert decider.decide(prepared("both", registry, a="in/x", b="in/y")).action is Action.ALLOW
+    assert decider.decide(prepared("both", registry, a="in/x", b="out/y")).action is Action.DENY
+
+
+def test_two_rules_of_one_id_in_two_layers_both_narrow():
+    base = ToolPolicy(
+        allow=["shell"],
+        rules=[rule(id="x", tool="shell", command="make", cell={"network": "none"})],
+        cell={"network": "host", "require": []},
+    )
+    other = rule(id="x", tool="shell", commands=["make", "ls"], limits={"wall": 7})
+    policy = tighten(base, ToolPolicy(rules=[other], decides=False))
+    decider = Decider(policy)
+    for command, network in (("ls", "host"), ("make", "none"), ("ls", "host")):
+        decision = decider.decide(prepared("shell", command=command))
+        assert (decision.cell.network, decision.limits.wall) == (network, 7), command
+
+
+def test_a_layer_that_allows_does_not_decide_for_the_policy():
+    base = ToolPolicy(rules=[rule(tool="shell", command="git", decision="allow")])
+    layer = ToolPolicy(allow=["shell"], decides=False)
+    assert line(tighten(base, layer), "echo hi").action is Action.DENY
+    assert line(tighten(base, layer), "git status").action is Action.ALLOW, "the control"
+
+
+@pytest.mark.parametrize("written", ["src/..", "src/../..", "/etc", "..", ""])
+def test_a_writable_directory_cannot_lead_out_of_what_it_narrows(written):
+    if written == "src/..":
+        rules = ToolPolicy(
+            allow=["shell"],
+            rules=[rule(tool="*", cell={"writable": [written]})],
+            cell={"writable": ["src"]},
+        )
+        assert line(rules, "true").cell.writable == ("src",)
+        return
+    with pytest.raises(ValidationError):
+        ToolPolicy(cell={"writable": [written]})
+
+
+def test_writable_directories_are_compared_as_what_they_are():
+    rules = ToolPolicy(
+        allow=["shell"],
+        rules=[rule(tool="*", cell={"writable": ["./src/"]})],
+        cell={"writable": ["."]},
+    )
+    cell = line(rules, "true").cell
+    assert (cell.workspace, cell.writable) == ("rw", ("src",))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *[{"args": {"text": {key: []}}} for key in ("under", "glob", "not_glob", "one_of")],
+        *[{key: []} for key in ("commands", "not_commands", "writes")],
+        {"cell": {"writable": []}},
+    ],
+    ids=str,
+)
+def test_an_empty_list_is_refused_instead_of_matching_everything(keys):
+    with pytest.raises(ValidationError):
+        ToolPolicy(rules=[rule(tool="echo", decision="allow") | keys])
+
+
+@pytest.mark.parametrize(
+    "command", ["mkdir -p '~'; echo x > '~/../.git/hooks/x'", "echo x > '~/.git/x'"]
+)
+def test_a_name_that_begins_with_a_tilde_is_a_name_too(command, tmp_path):
+    assert line(load_policy("default"), command, tmp_path).rule_id == "version-control"
+
+
+NESTED = ToolDefinition(
+    spec=ToolSpec(
+        name="nested",
+        description="",
+        input_schema={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "files": {"type": "array", "items": {"$ref": "#/$defs/file"}},
+                "deep": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+                "mode": {"type": "string", "default": "fast"},
+                "either": {"oneOf": [{"type": "null"}, {"type": "string", "format": "path"}]},
+            },
+            "$defs": {
+                "file": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"path": {"type": "string", "format": "path"}},
+                }
+            },
+        },
+    ),
+    handler=HandlerRef(module="m", function="f"),
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "arguments"),
+    [
+        ({"args": {"files.path": {"under": "/etc"}}}, {"files": [{"path": "/etc/x"}]}),
+        ({"args": {"files.path": {"glob": ".git/**"}}}, {"files": [{"path": "./.git/x"}]}),
+        ({"writes": "**/.git/**"}, {"files": [{"path": "a"}, {"path": "./.git/x"}]}),
+        ({"writes": "**/.git/**"}, {"either": ".git/x"}),
+        ({"args": {"deep": {"regex": "/etc/.*"}}}, {"deep": [["a"], ["/etc/x"]]}),
+        ({"args": {"deep": {"regex": ".*secret.*"}}}, {"deep": [["true\ncat secret"]]}),
+        ({"args": {"mode": "fast"}}, {}),
+        ({"args": {"mode": {"not_glob": "slow"}}}, {}),
+    ],
+)
+def test_what_denies_looks_into_lists_objects_and_defaults(keys, arguments, tmp_path):
+    policy = ToolPolicy(allow=["*"], rules=[rule(tool="nested", decision="deny") | keys])
+    registry = ToolRegistry([NESTED])
+    check_policy(policy, registry)
+    decider = Decider(policy, tmp_path)
+    assert decider.decide(prepared("nested", registry, **arguments)).action is Action.DENY
+    harmless = {"files": [{"path": "a"}], "deep": [["a"]], "mode": "slow", "either": "a"}
+    assert decider.decide(prepared("nested", registry, **harmless)).action is Action.ALLOW
+
+
+@pytest.mark.parametrize("name", ["files.paht", "file", "mode.x"])
+def test_a_nested_argument_that_is_misspelt_is_an_error(name):
+    policy = ToolPolicy(rules=[rule(tool="nested", decision="deny", args={name: "x"})])
+    with pytest.raises(PolicyError, match="no argument"):
+        check_policy(policy, ToolRegistry([NESTED]))
+
+
+def test_every_tool_that_a_rule_names_has_its_arguments():
+    names = rule(tool=["write_file", "shell"], decision="deny", args={"path": "x"})
+    with pytest.raises(PolicyError, match="shell has no argument 'path'"):
+        check_policy(policy(names), ToolRegistry.builtin())
+    check_policy(policy(names | {"tool": ["write_file", "*"]}), ToolRegistry.builtin())
+
+
+def test_what_allows_compares_whole_values_strictly():
+    keys = {"deep": {"equals": [[1]]}}
+    decider = Decider(policy(rule(tool="nested", decision="allow", args=keys)))
+    test = decider.layers[0]._compile(Proposal(NESTED, {}, decider.workspace)).on_calls[0]
+    assert test.holds(Proposal(NESTED, {"deep": [[1]]}, decider.workspace), every=True)
+    assert not test.holds(Proposal(NESTED, {"deep": [[True]]}, decider.workspace), every=True)
+
+
+@pytest.mark.parametrize("keys", [{"writes": "[z-a]"}, {"args": {"path": {"under": "\0"}}}])
+def test_a_pattern_that_is_none_is_found_before_any_call(keys):
+    bad = policy(rule(tool="write_file", decision="deny") | keys)
+    with pytest.raises(PolicyError, match="rule 'r'"):
+        Decider(bad).compile(ToolRegistry.builtin())

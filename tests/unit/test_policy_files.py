@@ -3,10 +3,12 @@
 import pytest
 
 from toolcell.errors import PolicyError
-from toolcell.policy import ToolPolicy, load_policy
+from toolcell.model import Action
+from toolcell.policy import ToolPolicy, check_policy, load_policy
 from toolcell.policy.file import load_layer, load_tests, parse_policy, shipped_policies
 from toolcell.policy.layers import layer_files, tighten, tightened_here
 from toolcell.policy.locate import Lines
+from toolcell.registry import ToolRegistry
 
 from .deciding import decide, line
 
@@ -237,3 +239,66 @@ def test_the_open_policy_gives_the_network_by_name():
 def test_the_ci_policy_never_asks(write):
     own = load_policy(write('extends = "ci"\n' + RULE))
     assert line(own, "git push").action == "deny"
+
+
+@pytest.fixture
+def layer(write):
+    """A layer, from its text."""
+    return lambda text: load_layer(write(text, "layer.toml"))
+
+
+def test_a_layer_where_nobody_can_be_asked_makes_a_question_a_denial(layer):
+    policy = tighten(ToolPolicy(ask={"shell": "why"}), layer('on_ask = "deny"\n'))
+    assert line(policy, "ls").action is Action.DENY
+
+
+def test_no_table_of_a_layer_loosens(layer):
+    policy = ToolPolicy(
+        redact={"shapes": True},
+        breaker={"warn": 2, "end": 5},
+        approvals={"lifetime": 60, "grants": 60},
+        cell={"isolation": "full"},
+    )
+    text = (
+        "[redact]\nshapes = false\n[breaker]\nwarn = 9\nend = 9\n"
+        '[approvals]\nlifetime = "9h"\ngrants = "9h"\n[cell]\nisolation = "landlock"\n'
+    )
+    tight = tighten(policy, layer(text))
+    assert tight.redact.shapes
+    assert (tight.breaker.warn, tight.breaker.end) == (2, 5)
+    assert (tight.approvals.lifetime, tight.approvals.grants) == (60, 60)
+    assert tight.cell.isolation == "full"
+
+
+def test_a_layer_that_extends_a_policy_decides_as_it_does(layer):
+    policy = tighten(ToolPolicy(allow=["mine"], ask={"shell": "x"}), layer('extends = "strict"\n'))
+    assert [each.decides for each in policy.layers] == [True]
+
+
+def test_a_mistake_in_a_layer_is_found(layer):
+    policy = tighten(ToolPolicy(), layer('[tools.deny]\nshel = "no"\n'))
+    with pytest.raises(PolicyError, match="did you mean 'shell'"):
+        check_policy(policy, ToolRegistry.builtin())
+
+
+def test_every_file_that_a_policy_extends_is_one_of_its_sources(write):
+    base = write("", "base.toml")
+    own = write('extends = "base.toml"', "own.toml")
+    assert load_policy(own).sources == (str(base), str(own))
+    shipped = load_policy(write('extends = "open"', "own.toml")).sources
+    assert [path.rpartition("/")[2] for path in shipped] == [
+        "default.toml",
+        "open.toml",
+        "own.toml",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line_of_it", ['writes = "[z-a]"', 'args = { path = { under = "\\u0000" } }']
+)
+def test_a_pattern_in_a_file_that_is_none_is_an_error_with_its_line(line_of_it):
+    text = (
+        f'version = 1\n[[rule]]\nid = "r"\ntool = "write_file"\ndecision = "allow"\n{line_of_it}\n'
+    )
+    with pytest.raises(PolicyError, match=r"p\.toml:[26]: rule 'r'"):
+        parse_policy(text, "p.toml")

@@ -44,11 +44,13 @@ CREATE TABLE grants (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     granted TEXT NOT NULL,
+    approval TEXT NOT NULL,
     run TEXT NOT NULL,
     expires_at TEXT NOT NULL,
     revoked_at TEXT
 );
-CREATE INDEX grants_by_run ON grants (run, expires_at)
+CREATE INDEX grants_by_run ON grants (run, expires_at);
+CREATE INDEX grants_by_approval ON grants (approval)
 """
 
 OPEN = (ApprovalState.PENDING, ApprovalState.APPROVED)
@@ -59,7 +61,7 @@ REFUSED = (ApprovalState.DENIED, ApprovalState.CANCELLED, ApprovalState.EXPIRED)
 
 BEFORE: Mapping[ApprovalState, tuple[ApprovalState, ...]] = {
     ApprovalState.APPROVED: (ApprovalState.PENDING,),
-    ApprovalState.DENIED: (ApprovalState.PENDING,),
+    ApprovalState.DENIED: OPEN,  # a no is never too late, as long as nothing has run
     ApprovalState.CANCELLED: OPEN,
     ApprovalState.EXPIRED: OPEN,
     ApprovalState.SPENT: (ApprovalState.APPROVED,),
@@ -115,6 +117,7 @@ def grant_columns(grant: RunGrant) -> dict[str, str]:
     return {
         "id": grant.grant_id,
         "granted": json.dumps(grant.model_dump(mode="json", exclude={"revoked_at"})),
+        "approval": grant.approval_id,
         "run": grant.run,
         "expires_at": moment(grant.expires_at),
     }
@@ -151,8 +154,8 @@ def read_grant(path: object, row: sqlite3.Row) -> RunGrant:
             json.loads(row["granted"]) | {"revoked_at": row["revoked_at"]}
         )
         columns = grant_columns(grant)
-        if [row[name] for name in ("id", "run", "expires_at")] != [
-            columns[name] for name in ("id", "run", "expires_at")
+        if [row[name] for name in ("id", "approval", "run", "expires_at")] != [
+            columns[name] for name in ("id", "approval", "run", "expires_at")
         ]:
             raise ValueError("the grant and its columns do not agree")
         return grant

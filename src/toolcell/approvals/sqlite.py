@@ -132,7 +132,10 @@ class SqliteApprovals:
             return self._read(connection, approval_id)
 
     def answer(self, response: ApprovalResponse) -> Approval:
-        """Answer a question that is pending; returns where it stands afterwards."""
+        """Answer a question that is pending; returns where it stands afterwards.
+
+        A no also takes back a yes that nothing has run on, with the grant that came with it.
+        """
         state = ApprovalState.APPROVED if response.approved else ApprovalState.DENIED
         with self._database.writing() as connection:
             said = {"by": response.by, "note": response.note, "answered_at": moment(self._clock())}
@@ -141,6 +144,8 @@ class SqliteApprovals:
                 grant = grant_of(approval, response, _fresh_id(), self._grant_lifetime)
                 if not insert(connection, "grants", grant_columns(grant)):
                     raise ToolcellError("the system's random numbers repeat; answer again")
+            if moved and not response.approved:
+                self._revoke_with(connection, response.approval_id)
             return approval
 
     def spend(self, approval_id: str) -> Spending:
@@ -175,6 +180,8 @@ class SqliteApprovals:
         """Take a question back that is pending or approved; False where it is too late."""
         with self._database.writing() as connection:
             moved, _ = self._move(connection, approval_id, ApprovalState.CANCELLED)
+            if moved:
+                self._revoke_with(connection, approval_id)
             return moved
 
     def pending(self) -> list[ApprovalRequest]:
@@ -267,6 +274,13 @@ class SqliteApprovals:
 
     def _unknown(self, approval_id: str) -> str:
         return f"no approval {approval_id!r} is known in {self.path}"
+
+    def _revoke_with(self, connection: sqlite3.Connection, approval_id: str) -> None:
+        """End the grant that was given together with an approval."""
+        connection.execute(
+            "UPDATE grants SET revoked_at = ? WHERE approval = ? AND revoked_at IS NULL",
+            (moment(self._clock()), approval_id),
+        )
 
     def _move(
         self,

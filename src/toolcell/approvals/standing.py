@@ -41,10 +41,9 @@ def _prefix_of(request: ApprovalRequest, response: ApprovalResponse) -> tuple[st
             f"approval {request.approval_id} is not for a plain command, so no prefix can be "
             "granted; approve it for once, or for exactly this call"
         )
-    shared = min(len(named), len(request.prefix))
-    if named[:shared] != request.prefix[:shared] or not all(named):
+    if named[: len(request.prefix)] != request.prefix or not all(named):
         raise ToolcellError(
-            f"the prefix {list(named)} is not one of the command that was asked about, which "
-            f"starts with {list(request.prefix)}"
+            f"the prefix {list(named)} is wider than the command that was asked about, or another: "
+            f"it has to start with {list(request.prefix)}"
         )
     return named

@@ -67,9 +67,10 @@ class ApprovalStore(Protocol):
     def answer(self, response: ApprovalResponse) -> Approval:
         """Answer a question that is pending, and return where it stands afterwards.
 
-        The first answer wins; one that comes too late changes nothing, and sees what it came
-        too late for. A yes makes the grant that it asks for as well, or nothing at all; raises
-        ToolcellError where this question cannot lead to such a grant.
+        The first answer wins, but for a no after a yes that nothing has run on yet; one that
+        comes too late changes nothing, and sees what it came too late for. A yes makes the grant
+        that it asks for as well, or nothing at all; raises ToolcellError where this question
+        cannot lead to such a grant.
         """
         ...
 

@@ -16,9 +16,10 @@ from toolcell.arguments import strict_json
 from toolcell.cli.asking import ask_or_wait
 from toolcell.cli.exits import FAILED, SUCCEEDED
 from toolcell.cli.progress import progress
+from toolcell.cli.prompt import can_ask
 from toolcell.cli.setup import Setup
 from toolcell.controller import ToolController
-from toolcell.errors import ToolcellError
+from toolcell.errors import StoreError, ToolcellError
 from toolcell.model import (
     ApprovalRequest,
     ApprovalResponse,
@@ -28,6 +29,7 @@ from toolcell.model import (
     ToolResult,
 )
 from toolcell.normalizer import Origin, refused
+from toolcell.rejections import unrecorded
 
 _HELD = 1000
 
@@ -155,15 +157,26 @@ async def _handle(controller: ToolController, number: int, line: str, *, wait: b
     except ValueError as error:
         return _bad_line(number, line, str(error))
     outcome = await controller.handle(call)
+    if not isinstance(outcome, ApprovalRequest):
+        return outcome
+    try:
+        return await _answered(controller, outcome, wait=wait)
+    except StoreError as error:  # this call's answer cannot be kept; the others go on
+        return refused(Origin(call), unrecorded(error))
+
+
+async def _answered(
+    controller: ToolController, request: ApprovalRequest, *, wait: bool
+) -> ToolResult:
+    outcome = await ask_or_wait(controller, request, wait=wait)
     if isinstance(outcome, ApprovalRequest):
-        outcome = await ask_or_wait(controller, outcome, wait=wait)
-    if isinstance(outcome, ApprovalRequest):
+        there = "the question was left open" if can_ask() else "nobody is there to be asked"
         return await controller.resolve(
             ApprovalResponse(
                 approval_id=outcome.approval_id,
                 approved=False,
                 by="the batch",
-                note=f"nobody is there to be asked, and {outcome.reason}",
+                note=f"{there}, and {outcome.reason}",
             )
         )
     return outcome

@@ -1,9 +1,10 @@
 """Cells: what the policy asks of one, what it is made of, and the evidence after a run."""
 
+import posixpath
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from toolcell.model.base import SCHEMA_VERSION, Bytes, Count, Frozen, Seconds
 
@@ -62,6 +63,17 @@ class Limits(Frozen):
 
 # What execve(2) and open(2) can be given.
 WithoutNul = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+
+
+def _within(path: str) -> str:
+    """Make a directory of the workspace short; it cannot lead out of it."""
+    short = posixpath.normpath(path)
+    if not path or path.startswith("/") or short.split("/")[0] == "..":
+        raise ValueError("expected a directory of the workspace, relative to it")
+    return short
+
+
+WorkspaceDirectory = Annotated[WithoutNul, AfterValidator(_within)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
 
@@ -80,7 +92,7 @@ class CellSettings(Frozen):
 
     isolation: Literal["auto", "full", "landlock", "none"] = "auto"
     workspace: Literal["rw", "ro", "none"] = "rw"
-    writable: tuple[WithoutNul, ...] = ()
+    writable: tuple[WorkspaceDirectory, ...] = ()
     network: Literal["none", "host"] = "none"
     read: tuple[WithoutNul, ...] = ()
     env: dict[VariableName, WithoutNul] = Field(default_factory=dict)

@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from toolcell.errors import PolicyError
 from toolcell.model import ToolDefinition
 from toolcell.policy.document import ToolPolicy
-from toolcell.policy.proposal import path_arguments
 from toolcell.policy.rules import Rule
+from toolcell.policy.schemas import has_argument, path_arguments
 
 _WILD = frozenset("*?[")
 
@@ -46,8 +46,11 @@ def _problems(rule: Rule, there: dict[str, ToolDefinition]) -> list[str]:
     if not matched:  # a glob, of tools that may still come
         return []
     for name in rule.args:
-        if not any(_has_argument(each, name) for each in matched):
-            found.append(_no_argument(rule, name, matched))
+        # A tool that the rule names has to have it; of those that a glob matches, one.
+        without = [each for each in matched if not has_argument(each, name)]
+        named = [each for each in without if each.name in rule.tool]
+        if named or without == matched:
+            found.append(_no_argument(rule, name, named or matched))
     if rule.reads_commands and not any(each.shell_line for each in matched):
         found.append(
             f"{_where(rule)} looks at commands, and {_names(matched)} has no argument that is a "
@@ -71,14 +74,6 @@ def _meant(name: str, there: dict[str, ToolDefinition]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"the tools are {', '.join(sorted(there))}"
-
-
-def _has_argument(tool: ToolDefinition, name: str) -> bool:
-    schema = tool.spec.input_schema
-    return name.partition(".")[0] in (schema.get("properties") or {}) or bool(
-        # An open schema takes arguments that it does not list.
-        schema.get("additionalProperties", True)
-    )
 
 
 def _no_argument(rule: Rule, name: str, matched: Sequence[ToolDefinition]) -> str:

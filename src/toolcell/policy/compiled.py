@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 
-from toolcell.model import Action
+from toolcell.model import Action, ToolDefinition
 from toolcell.policy.conditions import ArgumentTest
 from toolcell.policy.paths import PathGlobs, Workspace
 from toolcell.policy.prefixes import Fit, fit
 from toolcell.policy.proposal import Part, Proposal
 from toolcell.policy.rules import Rule
+from toolcell.policy.schemas import default_of, path_arguments
 
 _WILD = frozenset("*?[")
 
@@ -17,14 +18,22 @@ class CompiledRule:
 
     __slots__ = ("_arguments", "_globs", "_workspace", "narrows", "rule")
 
-    def __init__(self, rule: Rule, workspace: Workspace, paths: frozenset[str]) -> None:
-        """Compile; `paths` are the tool's arguments that are paths. Raises RegexError."""
+    def __init__(self, rule: Rule, workspace: Workspace, definition: ToolDefinition) -> None:
+        """Compile for a tool; raises PatternError."""
+        paths = path_arguments(definition)
         self.rule = rule
         self.narrows = rule.narrows
         self._workspace = workspace
         self._globs = PathGlobs(rule.writes)
         self._arguments = [
-            ArgumentTest(name, condition, workspace, is_path=name in paths)
+            ArgumentTest(
+                name,
+                condition,
+                workspace,
+                is_path=name in paths,
+                default=default_of(definition, name),
+                loose=rule.decision is not Action.ALLOW,
+            )
             for name, condition in rule.args.items()
         ]
 
@@ -83,6 +92,8 @@ class CompiledRule:
         if views is None:
             return Fit.POSSIBLE
         fits = [self._globs(view) for view in views]
+        if str(path).startswith("~"):  # a name that begins so, or somebody's home directory
+            return Fit.LIKELY if any(fits) else Fit.POSSIBLE
         if all(fits):
             return Fit.EXACT
         return Fit.LIKELY if any(fits) else Fit.NO

@@ -8,34 +8,51 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from toolcell.policy.paths import PathGlobs, Under, View, Workspace, glob_pattern
+from toolcell.policy.paths import (
+    PathGlobs,
+    PatternError,
+    Under,
+    View,
+    Workspace,
+    glob_pattern,
+)
 from toolcell.policy.rules import Condition
+from toolcell.policy.schemas import NOTHING, values_at
 
 Test = Callable[[Any], bool]
-_NOTHING = object()
-
-
-class RegexError(ValueError):
-    """A regular expression that is none, or that no linear engine can match."""
+_ONE_LINE = dict.fromkeys(map(ord, "\n\r\u2028\u2029"), " ")
 
 
 class ArgumentTest:
     """The conditions on one argument, for a tool of which it is known whether it is a path."""
 
     def __init__(
-        self, name: str, condition: Condition, workspace: Workspace, *, is_path: bool
+        self,
+        name: str,
+        condition: Condition,
+        workspace: Workspace,
+        *,
+        is_path: bool,
+        default: Any = NOTHING,
+        loose: bool = False,
     ) -> None:
-        """Compile; raises RegexError."""
+        """Compile; raises PatternError.
+
+        `default` is what the tool takes for the argument where it is not given. `loose` lets a
+        regular expression take the end of a line for a space: what asks or denies must not be
+        evaded by one.
+        """
         self.name = name
         self._keys = name.split(".")
         self._workspace = workspace
+        self._default = default
         self.tests: list[tuple[str, Test]] = []
         self.path_tests: list[tuple[str, Callable[[View], bool]]] = []
         given = condition.model_fields_set
         for key in ("equals", "one_of", "regex", "min", "max"):
             if key in given:
                 value = getattr(condition, key)
-                self.tests.append((f"{key} = {value!r}", _test(key, value)))
+                self.tests.append((f"{key} = {value!r}", _test(key, value, loose=loose)))
         if condition.under:
             self.path_tests.append(
                 (f"under = {_shown(condition.under)}", Under(condition.under, workspace))
@@ -59,46 +76,38 @@ class ArgumentTest:
 
     def failing(self, arguments: dict[str, Any], *, every: bool) -> str | None:
         """Return what does not fit, in words, or None."""
-        value = self._value(arguments)
-        if value is _NOTHING:
+        given = [*values_at(arguments, self._keys)]
+        whole = arguments.get(self.name, self._default)
+        if not given and whole is not NOTHING:
+            given = [*values_at(whole, [])]
+        if not given:
             return f"the call has no argument `{self.name}`"
-        elements = value if isinstance(value, list) else [value]
         quantifier = all if every else any
         for words, test in self.tests:
-            if isinstance(value, list) and test(value):
-                continue
-            if not (elements and quantifier(test(each) for each in elements)):
-                return f"`{self.name}` is {_brief(value)}, not {words}"
+            as_one = isinstance(whole, list) and test(whole)
+            if not (as_one or quantifier(map(test, given))):
+                return f"`{self.name}` is {_brief(given)}, not {words}"
         for words, path_test in self.path_tests:
-            if not (
-                elements and quantifier(self._path(each, path_test, every) for each in elements)
-            ):
-                return f"`{self.name}` is {_brief(value)}, not {words}"
+            if not quantifier(self._path(each, path_test, every) for each in given):
+                return f"`{self.name}` is {_brief(given)}, not {words}"
         return None
 
     def _path(self, value: Any, test: Callable[[View], bool], every: bool) -> bool:
         if not isinstance(value, str):
             return False
         views = self._workspace.views(value)
-        if views is None:  # what it leads to cannot be said
+        if views is None or value.startswith("~"):  # what it leads to cannot be said
             return not every
         return all(map(test, views)) if every else any(map(test, views))
 
-    def _value(self, arguments: Any) -> Any:
-        for key in self._keys:
-            if not isinstance(arguments, dict) or key not in arguments:
-                return _NOTHING
-            arguments = arguments[key]
-        return arguments
 
-
-def _test(key: str, expected: Any) -> Test:
+def _test(key: str, expected: Any, *, loose: bool) -> Test:
     if key == "equals":
         return lambda value: _same(value, expected)
     if key == "one_of":
         return lambda value: any(_same(value, each) for each in expected)
     if key == "regex":
-        return linear_regex(expected)
+        return linear_regex(expected, loose=loose)
     if key == "min":
         return lambda value: _is_number(value) and bool(value >= expected)
     return lambda value: _is_number(value) and bool(value <= expected)
@@ -108,6 +117,10 @@ def _same(value: Any, expected: Any) -> bool:
     """Equality as JSON has it: true is not 1, and 1 is 1.0."""
     if isinstance(value, bool) or isinstance(expected, bool):
         return value is expected
+    if isinstance(value, list) and isinstance(expected, list | tuple):
+        return len(value) == len(expected) and all(map(_same, value, expected))
+    if isinstance(value, dict) and isinstance(expected, dict):
+        return value.keys() == expected.keys() and all(_same(value[k], expected[k]) for k in value)
     return bool(value == expected)
 
 
@@ -127,11 +140,12 @@ def _text_glob(globs: tuple[str, ...], *, wanted: bool) -> Test:
     )
 
 
-def linear_regex(pattern: str) -> Test:
-    """Compile a regular expression that has to match a whole text; raises RegexError.
+def linear_regex(pattern: str, *, loose: bool = False) -> Test:
+    """Compile a regular expression that has to match a whole text; raises PatternError.
 
-    The engine is that of Rust's regex crate, by way of jsonschema-rs: its time is linear in
-    the length of the text, whatever the pattern.
+    With `loose`, a line's end may be matched as a space is. The engine is that of Rust's regex
+    crate, by way of jsonschema-rs: its time is linear in the length of the text, whatever the
+    pattern.
     """
     import jsonschema_rs  # not before it is needed: most policies have none
 
@@ -142,8 +156,17 @@ def linear_regex(pattern: str) -> Test:
                 {"type": "string", "pattern": text}, pattern_options=jsonschema_rs.RegexOptions()
             )
     except (jsonschema_rs.ValidationError, ValueError):
-        raise RegexError(f"{pattern!r} is not a regular expression{_why(pattern)}") from None
-    return lambda value: isinstance(value, str) and validator.is_valid(value)
+        raise PatternError(f"{pattern!r} is not a regular expression{_why(pattern)}") from None
+
+    def matches(value: Any) -> bool:
+        if not isinstance(value, str):
+            return False
+        # The engine's dot is no line's end, whatever flag is set.
+        return validator.is_valid(value) or (
+            loose and validator.is_valid(value.translate(_ONE_LINE))
+        )
+
+    return matches
 
 
 def _why(pattern: str) -> str:
@@ -160,6 +183,6 @@ def _shown(texts: tuple[str, ...]) -> str:
     return repr(texts[0]) if len(texts) == 1 else repr(list(texts))
 
 
-def _brief(value: Any) -> str:
-    text = repr(value)
+def _brief(given: list[Any]) -> str:
+    text = repr(given[0] if len(given) == 1 else given)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -8,18 +8,25 @@ asked about where the policy has rules on commands.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from toolcell.errors import PolicyError
-from toolcell.model import Action, CellSettings, Limits, PolicyDecision, PreparedToolCall
+from toolcell.model import (
+    Action,
+    CellSettings,
+    Limits,
+    PolicyDecision,
+    PreparedToolCall,
+    ToolDefinition,
+)
 from toolcell.policy.compiled import CompiledRule, by_first_word
-from toolcell.policy.conditions import RegexError
 from toolcell.policy.document import ToolPolicy
-from toolcell.policy.paths import Workspace
+from toolcell.policy.paths import PatternError, Workspace
 from toolcell.policy.prefixes import Fit
-from toolcell.policy.proposal import CALL, Part, Proposal, path_arguments
+from toolcell.policy.proposal import CALL, Part, Proposal
 from toolcell.policy.rules import Rule, narrow_cell, narrow_limits
 from toolcell.shell import Line, read_in_thread
 
@@ -40,10 +47,10 @@ class Ruling:
 
 @dataclass(slots=True)
 class Judgement:
-    """All that was ruled on a call, and the rules that narrow its cell."""
+    """All that was ruled on a call, and the rules that narrow its cell, by layer and id."""
 
     rulings: list[Ruling] = field(default_factory=list)
-    narrowing: dict[str, Rule] = field(default_factory=dict)
+    narrowing: dict[tuple[int, str], Rule] = field(default_factory=dict)
 
     def strictest(self) -> Ruling:
         """Return the ruling that decides: of those as strict as each other, the first."""
@@ -54,11 +61,20 @@ class Decider:
     """Decides prepared calls by a policy and the layers that tighten it; for one workspace."""
 
     def __init__(self, policy: ToolPolicy, workspace: str | Path | None = None) -> None:
-        """Compile the rules; raises PolicyError for a regular expression that is none."""
+        """Take the rules; they are compiled for a tool with its first call, or by `compile`."""
         self.policy = policy
         self.workspace = Workspace(Path(workspace) if workspace is not None else None)
-        self.layers = [Layer(each, self.workspace) for each in (policy, *policy.layers)]
-        self._cells: dict[tuple[str, ...], tuple[CellSettings, Limits]] = {}
+        self.layers = [
+            Layer(number, each, self.workspace)
+            for number, each in enumerate((policy, *policy.layers))
+        ]
+        self._cells: dict[tuple[tuple[int, str], ...], tuple[CellSettings, Limits]] = {}
+
+    def compile(self, tools: Iterable[ToolDefinition]) -> None:
+        """Compile the rules for these tools; raises PolicyError for a pattern that is none."""
+        for definition in tools:
+            for layer in self.layers:
+                layer.rules_for(Proposal(definition, {}, self.workspace))
 
     def decide(self, prepared: PreparedToolCall, read: Line | None = None) -> PolicyDecision:
         """Decide one call, by what is known before it runs; `read` is what `read_ahead` gave."""
@@ -79,10 +95,12 @@ class Decider:
     def judge(self, proposal: Proposal) -> Judgement:
         """Collect what each layer says of each part."""
         judgement = Judgement()
-        for layer in self.layers:
-            layer.judge(proposal, judgement)
+        first, *others = self.layers
+        first.judge(proposal, judgement)
         if not judgement.rulings:  # a line of wrappers and builtins, and nothing else
-            judgement.rulings.append(self.layers[0].fallback(proposal, CALL[0]))
+            judgement.rulings.append(first.fallback(proposal, CALL[0]))
+        for layer in others:
+            layer.judge(proposal, judgement)
         return judgement
 
     async def read_ahead(self, prepared: PreparedToolCall) -> Line | None:
@@ -118,7 +136,7 @@ class Decider:
         parts = {id(each.part): each.part for each in rulings if each.action is Action.ASK}
         return [_plain_words(part) for part in parts.values()]
 
-    def _narrowed(self, rules: dict[str, Rule]) -> tuple[CellSettings, Limits]:
+    def _narrowed(self, rules: dict[tuple[int, str], Rule]) -> tuple[CellSettings, Limits]:
         key = tuple(rules)
         if key not in self._cells:
             if len(self._cells) > 1000:
@@ -172,7 +190,8 @@ class _ForTool:
 class Layer:
     """The rules of one policy, without those of the layers that tighten it."""
 
-    def __init__(self, policy: ToolPolicy, workspace: Workspace) -> None:
+    def __init__(self, number: int, policy: ToolPolicy, workspace: Workspace) -> None:
+        self.number = number
         self.policy = policy
         self._workspace = workspace
         self._for_tool: dict[str, _ForTool] = {}
@@ -199,9 +218,8 @@ class Layer:
         for rule in self.policy.all_rules():
             if any(fnmatchcase(definition.name, each) for each in rule.tool):
                 try:
-                    paths = frozenset(path_arguments(definition))
-                    rules.append(CompiledRule(rule, self._workspace, paths))
-                except RegexError as error:
+                    rules.append(CompiledRule(rule, self._workspace, definition))
+                except PatternError as error:
                     where = self.policy.place_of(rule.id)
                     raise PolicyError(f"{where}: rule {rule.id!r}: {error}") from None
         by_line = definition.shell_line is not None
@@ -227,7 +245,7 @@ class Layer:
             if fit is Fit.NO or not rule.holds(proposal, every=False):
                 continue
             if rule.narrows:
-                judgement.narrowing[rule.rule.id] = rule.rule
+                judgement.narrowing[self.number, rule.rule.id] = rule.rule
             if fit is Fit.POSSIBLE and (unknown or rule.rule.certain):
                 continue  # it could be anything, not just this
             action = rule.action(fit, proposal)

@@ -74,6 +74,7 @@ class ToolPolicy(Frozen):
     several match, deny wins over ask and ask over allow; where none does, `default` decides.
     `on_ask = "deny"` is for where nobody can be asked. `layers` are policies that only tighten
     this one; of them, one that is not `decides` has no opinion on what none of its rules match.
+    `sources` are the file that it was read from and those that this one extends.
     """
 
     name: str = "policy"
@@ -91,6 +92,7 @@ class ToolPolicy(Frozen):
     layers: tuple["ToolPolicy", ...] = ()
     decides: bool = True
     source: str | None = Field(default=None, exclude=True)
+    sources: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     places: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 
     if TYPE_CHECKING:
@@ -113,6 +115,7 @@ class ToolPolicy(Frozen):
             layers: Iterable["ToolPolicy"] = ...,
             decides: bool = ...,
             source: str | None = ...,
+            sources: Iterable[str] = ...,
             places: Mapping[str, str] = ...,
         ) -> None: ...
 
@@ -158,7 +161,7 @@ class ToolPolicy(Frozen):
             document[table] |= changes
         # Rules and layers as they are: a dump has defaults where nothing was said.
         kept = {"rules": self.rules, "layers": self.layers}
-        told = {"source": self.source, "places": self.places}
+        told = {"source": self.source, "sources": self.sources, "places": self.places}
         return ToolPolicy.model_validate(document | kept | told)
 
     def all_rules(self) -> list[Rule]:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from toolcell.model import Action, HandlerRef, ToolDefinition, ToolSpec
 from toolcell.policy.compiled import CompiledRule
-from toolcell.policy.conditions import RegexError
-from toolcell.policy.paths import Workspace
+from toolcell.policy.paths import PatternError, Workspace
 from toolcell.policy.prefixes import Fit
 from toolcell.policy.proposal import Part, Proposal
 from toolcell.policy.rules import Example, Rule
@@ -21,18 +20,18 @@ def failing_examples(rule: Rule) -> list[tuple[str, int, str]]:
         for place, example in enumerate(examples):
             try:
                 problem = _problem(rule, example, wanted=key == "match")
-            except RegexError as error:
+            except PatternError as error:
                 return [("args", 0, str(error))]
             if problem:
                 found.append((key, place, problem))
     return found
 
 
-def regex_problem(rule: Rule) -> str:
-    """Return what is wrong with a regular expression of a rule, or nothing."""
+def pattern_problem(rule: Rule) -> str:
+    """Return what is wrong with a glob or a regular expression of a rule, or nothing."""
     try:
-        CompiledRule(rule, _WORKSPACE, frozenset())
-    except RegexError as error:
+        CompiledRule(rule, _WORKSPACE, _stand_in(frozenset(rule.args), reads_line=False))
+    except PatternError as error:
         return str(error)
     return ""
 
@@ -49,8 +48,9 @@ def _matches(rule: Rule, example: Example) -> bool:
     reads_line = isinstance(example, str) or rule.reads_commands
     # Nothing is known of the tool yet: any text may be a path, where the rule takes it for one.
     paths = frozenset() if reads_line else frozenset(map(str, arguments))
-    compiled = CompiledRule(rule, _WORKSPACE, paths)
-    proposal = Proposal(_stand_in(paths, reads_line=reads_line), arguments, _WORKSPACE)
+    tool = _stand_in(paths, reads_line=reads_line)
+    compiled = CompiledRule(rule, _WORKSPACE, tool)
+    proposal = Proposal(tool, arguments, _WORKSPACE)
     if not reads_line:
         return compiled.holds(proposal, every=rule.decision is Action.ALLOW)
     fits = [(part, compiled.fit(part)) for part in proposal.parts]

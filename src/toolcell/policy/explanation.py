@@ -58,7 +58,8 @@ def _misses(
     layer: Layer, proposal: Proposal, judgement: Judgement
 ) -> list[tuple[tuple[int, int], NearMiss]]:
     """The rules for the call's tool that said nothing, with how far each was from it."""
-    spoke = {ruling.rule_id for ruling in judgement.rulings} | set(judgement.narrowing)
+    narrowed = {rule_id for number, rule_id in judgement.narrowing if number == layer.number}
+    spoke = {ruling.rule_id for ruling in judgement.rulings} | narrowed
     found = []
     for rule in layer.rules_for(proposal).all():
         because, closeness = _reasons(rule, proposal)

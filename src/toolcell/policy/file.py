@@ -41,7 +41,7 @@ from toolcell.policy.document import (
     Redaction,
     ToolPolicy,
 )
-from toolcell.policy.examples import failing_examples, regex_problem
+from toolcell.policy.examples import failing_examples, pattern_problem
 from toolcell.policy.locate import Lines
 from toolcell.policy.rules import Rule
 
@@ -168,7 +168,7 @@ def _parse(
 
 def _check_rules(parsed: PolicyFile, source: str, lines: Lines) -> None:
     for place, rule in enumerate(parsed.rule):
-        if problem := regex_problem(rule):
+        if problem := pattern_problem(rule):
             where = lines.of(("rule", place, "args"))
             raise PolicyError(f"{source}:{where}: rule {rule.id!r}: {problem}")
         for key, number, problem in failing_examples(rule):
@@ -224,6 +224,7 @@ def _extended(
         "rules": (*(rules | {rule.id: rule for rule in parsed.rule}).values(),),
         "cell": _merged_cell(base.cell, parsed.cell, Path(source).parent),
         "source": source,
+        "sources": (*base.sources, source),
         "places": base.places | places,
     }
     for table in ("limits", "redact", "breaker", "approvals"):

@@ -16,6 +16,10 @@ _LONGEST = 4096  # PATH_MAX: no file has a longer one
 _NOWHERE = "/tmp"  # noqa: S108  # where a cell without a workspace stands
 
 
+class PatternError(ValueError):
+    """A glob, a directory or a regular expression that is none."""
+
+
 class View(NamedTuple):
     """A path, absolute, and relative to the workspace where it is inside ("." is itself)."""
 
@@ -42,7 +46,7 @@ class Workspace:
         return self._seen[path]
 
     def _look(self, path: str) -> tuple[View, ...] | None:
-        if not path or len(path) > _LONGEST or "\0" in path or path.startswith("~"):
+        if not path or len(path) > _LONGEST or "\0" in path:
             return None
         try:
             lexical = os.path.normpath(os.path.join(self.given, path))  # noqa: PTH118
@@ -62,7 +66,12 @@ class Workspace:
         return View(absolute, None)
 
     def directory(self, written: str) -> str:
-        """Return the real directory that `under` names, relative to the workspace if so written."""
+        """Return the real directory that `under` names, relative to the workspace if so written.
+
+        Raises PatternError.
+        """
+        if "\0" in written:
+            raise PatternError(f"{written!r} is not a directory: it has a NUL character")
         return os.path.realpath(os.path.join(self.given, os.path.expanduser(written)))  # noqa: PTH111, PTH118
 
 
@@ -110,7 +119,10 @@ def glob_pattern(glob: str) -> Callable[[str], re.Match[str] | None]:
     for found in re.finditer(r"\*\*/|\*+|\?|\[!?\]?[^\]]*\]", text):
         out += re.escape(text[end : found.start()]) + _wild(found[0])
         end = found.end()
-    return re.compile(out + re.escape(text[end:]) + tail, re.DOTALL).fullmatch
+    try:
+        return re.compile(out + re.escape(text[end:]) + tail, re.DOTALL).fullmatch
+    except re.error as error:
+        raise PatternError(f"{glob!r} is not a glob: {error}") from None
 
 
 def _wild(part: str) -> str:

@@ -4,13 +4,13 @@ A shell line is as many parts as it has simple commands and files that it writes
 other call is one part.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from toolcell.model import PreparedToolCall, ToolDefinition
 from toolcell.policy.paths import Workspace
+from toolcell.policy.schemas import path_arguments, values_at
 from toolcell.shell import Command, Line, listed, read_line
 
 _OF_THE_SHELL = listed(
@@ -19,8 +19,6 @@ _OF_THE_SHELL = listed(
 )
 """Builtins that touch nothing outside of the shell; what they change in it is a doubt, or a
 directory, of what follows."""
-
-_PATH_FORMATS = ("path", "file-path", "directory-path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,12 @@ class Proposal:
         """The paths that a call of another tool than a shell may write."""
         if self.definition.spec.annotations.read_only:
             return ()
-        values = (self.arguments.get(name) for name in path_arguments(self.definition))
-        return tuple(_texts(values))
+        return tuple(
+            value
+            for name in path_arguments(self.definition)
+            for value in values_at(self.arguments, name.split("."))
+            if isinstance(value, str)
+        )
 
 
 def parts_of(line: Line) -> tuple[Part, ...]:
@@ -108,26 +110,3 @@ def parts_of(line: Line) -> tuple[Part, ...]:
 
 def _is_required(command: Command) -> bool:
     return not (command.wraps or command.words[0] in _OF_THE_SHELL)
-
-
-def path_arguments(definition: ToolDefinition) -> list[str]:
-    """Name the arguments of a tool that are paths, as it says or its input schema does."""
-    properties = definition.spec.input_schema.get("properties") or {}
-    found = [name for name, schema in properties.items() if is_path(schema)]
-    return list(dict.fromkeys([*definition.paths, *found]))
-
-
-def is_path(schema: Any) -> bool:
-    """Whether a schema is that of a path, of an optional one, or of a list of them."""
-    if not isinstance(schema, dict):
-        return False
-    inner = [schema.get("items"), *(schema.get("anyOf") or ())]
-    return schema.get("format") in _PATH_FORMATS or any(map(is_path, inner))
-
-
-def _texts(values: Iterable[Any]) -> Iterable[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            yield from _texts(value)

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from toolcell.model import Action, CellSettings, Limits
 from toolcell.model.base import Frozen
+from toolcell.model.cells import WorkspaceDirectory
 
 
 def _as_list(value: Any) -> Any:
@@ -28,10 +29,11 @@ def _as_prefix(value: Any) -> Any:
 
 
 Text = Annotated[str, Field(min_length=1)]
-Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
+# A list that is written and empty would match everything, or nothing: it is refused.
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
 Alternatives = Annotated[tuple[Text, ...], Field(min_length=1)]
 Prefix = Annotated[tuple[Alternatives, ...], BeforeValidator(_as_prefix), Field(min_length=1)]
-Prefixes = Annotated[tuple[Prefix, ...], BeforeValidator(_as_list)]
+Prefixes = Annotated[tuple[Prefix, ...], BeforeValidator(_as_list), Field(min_length=1)]
 Number = StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)]
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
@@ -54,7 +56,7 @@ class Condition(Frozen):
     """
 
     equals: Any = None
-    one_of: tuple[Any, ...] | None = None
+    one_of: Annotated[tuple[Any, ...], Field(min_length=1)] | None = None
     regex: str | None = None
     min: Number | None = None
     max: Number | None = None
@@ -74,7 +76,9 @@ class CellNarrowing(Frozen):
 
     network: Literal["none"] | None = None
     workspace: Literal["ro", "none"] | None = None
-    writable: Texts = ()
+    writable: Annotated[
+        tuple[WorkspaceDirectory, ...], BeforeValidator(_as_list), Field(min_length=1)
+    ] = ()
 
 
 Example = str | dict[str, Any]
@@ -94,7 +98,7 @@ class Rule(Frozen):
     """
 
     id: RuleId
-    tool: Annotated[Texts, Field(min_length=1)]
+    tool: Texts
     decision: Action | None = None
     reason: str = ""
     args: dict[str, Annotated[Condition, BeforeValidator(_as_condition)]] = Field(
@@ -167,7 +171,7 @@ def _within(outer: tuple[str, ...], inner: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_below(place: str, directory: str) -> bool:
-    return f"{place.strip('/')}/".startswith(f"{directory.strip('/')}/")
+    return directory in (".", place) or place.startswith(f"{directory}/")
 
 
 def narrow_limits(limits: Limits, other: Limits | None) -> Limits:

@@ -49,7 +49,7 @@ class Directories:
 
     def paths(self, word: Word) -> list[str | None]:
         """Every path that a word may mean; None for one that only the run knows."""
-        if isinstance(word, Unknown) or _HOME.match(word):
+        if isinstance(word, Unknown):
             return [None]
         if _DEVICES.fullmatch(_tidy(word)) or not word:
             return []
