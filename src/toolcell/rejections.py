@@ -1,4 +1,4 @@
-"""Rejections: what the controller says of calls that it does not run, in words for the model."""
+"""Rejections: what is said of calls that do not run, in words for the model."""
 
 from toolcell.model import (
     Approval,
@@ -7,6 +7,44 @@ from toolcell.model import (
     ErrorInfo,
     PolicyDecision,
 )
+
+
+def unknown_tool(name: str, known: list[str]) -> ErrorInfo:
+    """There is no tool of that name."""
+    return ErrorInfo(
+        category=Category.UNKNOWN_TOOL,
+        message=f"there is no tool named {name[:80]!r}",
+        hint=f"the tools are {', '.join(known)}" if known else "no tool is registered",
+    )
+
+
+def invalid(problems: str) -> ErrorInfo:
+    """The arguments do not fit."""
+    return ErrorInfo(
+        category=Category.INVALID_ARGUMENTS,
+        message=problems,
+        hint="correct the arguments and call again",
+    )
+
+
+def unusable_tool(why: str) -> ErrorInfo:
+    """The tool itself cannot be used."""
+    return ErrorInfo(category=Category.CELL_SETUP, message=f"the call was not run: {why}")
+
+
+def overloaded(most: int) -> ErrorInfo:
+    """Too many calls are there already."""
+    return ErrorInfo(
+        category=Category.OVERLOADED,
+        message=f"{most} calls are running or waiting already",
+        retryable=True,
+        hint="wait for some of them to end",
+    )
+
+
+def cancelled() -> ErrorInfo:
+    """It was cancelled before it ran."""
+    return ErrorInfo(category=Category.CANCELLED, message="the call was cancelled before it ran")
 
 
 def denied(decision: PolicyDecision) -> ErrorInfo:

@@ -8,12 +8,14 @@ import asyncio
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from sandbox_workers import wire
+from toolcell import rejections
 from toolcell.arguments import InvalidArguments, check_schema, validate
+from toolcell.attempt import Attempt
 from toolcell.cells.capabilities import capabilities, rungs
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
@@ -25,15 +27,12 @@ from toolcell.errors import (
     ToolcellError,
     WorkspaceError,
 )
-from toolcell.events import EventKind
 from toolcell.grants import Cancellation, Grant, Observer, RunOptions, unobserved
 from toolcell.inline import run_inline
 from toolcell.journal import EventLost
 from toolcell.model import (
-    Category,
     CellSettings,
     Enforcement,
-    ErrorInfo,
     Limits,
     Plan,
     PreparedToolCall,
@@ -119,13 +118,13 @@ class ToolRuntime:
         origin = origin or Origin(call, redactor=self.redactor)
         definition = self.registry.resolve(call.name)
         if definition is None:
-            return refused(origin, _unknown_tool(call.name, self.registry.list()))
+            return refused(origin, rejections.unknown_tool(call.name, self.registry.list()))
         try:
             arguments = validate(definition, call.arguments)
         except InvalidArguments as error:
-            return refused(origin, _invalid(str(error)))
+            return refused(origin, rejections.invalid(str(error)))
         except RegistrationError as error:  # registered after the runtime was made
-            return refused(origin, _unusable(str(error)))
+            return refused(origin, rejections.unusable_tool(str(error)))
         return PreparedToolCall.of(call, definition, arguments)
 
     async def execute(
@@ -146,13 +145,13 @@ class ToolRuntime:
             grant.origin = replace(grant.origin, redactor=self.redactor)
         self.require_open()
         if len(self._running) >= self._most:
-            return refused(grant.origin, _overloaded(self._most))
+            return refused(grant.origin, rejections.overloaded(self._most))
         cancellation = cancellation or Cancellation()
         self._running.add(cancellation)
         self._idle.clear()
         try:
             if not await self._slot(cancellation):
-                return refused(grant.origin, _cancelled())
+                return refused(grant.origin, rejections.cancelled())
             try:
                 return await self._run(
                     prepared, grant, options or RunOptions(), cancellation, observe
@@ -202,27 +201,31 @@ class ToolRuntime:
     ) -> ToolResult:
         definition = prepared.definition
         wall = min(grant.limits.wall, definition.timeout or grant.limits.wall)
+        first = Attempt(prepared, grant, options, cancellation, wall, 1, observe)
         if definition.isolation == "inline":
-            give_up = asyncio.Event()
-            observe(EventKind.STARTED, attempt=1, rung="inline", attested=False)
-            began = time.monotonic()
-            with cancellation.ends(give_up.set):
-                value, error = await run_inline(prepared, wall, give_up)
-            observe(EventKind.ENDED, attempt=1, seconds=round(time.monotonic() - began, 6))
-            enforcement = Enforcement(rung="inline", required=grant.settings.require)
-            return from_inline(grant.origin, value, error, enforcement, self._budget)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + wall
+            return await self._inline(first)
+        return await self._in_cells(first)
+
+    async def _inline(self, attempt: Attempt) -> ToolResult:
+        give_up = asyncio.Event()
+        enforcement = Enforcement(rung="inline", required=attempt.grant.settings.require)
+        attempt.tell_start(enforcement)
+        began = time.monotonic()
+        with attempt.cancellation.ends(give_up.set):
+            value, error = await run_inline(attempt.prepared, attempt.wall, give_up)
+        attempt.tell_end(Report(seconds=time.monotonic() - began))
+        return from_inline(attempt.grant.origin, value, error, enforcement, self._budget)
+
+    async def _in_cells(self, first: Attempt) -> ToolResult:
+        """Try in one cell after the other, while that may help and there is time."""
+        loop, definition, grant = asyncio.get_running_loop(), first.prepared.definition, first.grant
+        until = loop.time() + first.wall
         tries = 1 + (definition.retries if definition.idempotent else 0)
-        attempt = 0
         result: ToolResult | None = None
-        while True:
-            attempt += 1
+        for number in range(1, tries + 1):
             left = max(until - loop.time(), 0.001)
             try:
-                report, enforcement = await self._in_cell(
-                    _Attempt(prepared, grant, options, cancellation, left, attempt, observe)
-                )
+                report, enforcement = await self._in_cell(replace(first, wall=left, number=number))
             except EventLost:
                 if result is None:
                     raise
@@ -233,17 +236,20 @@ class ToolRuntime:
                 definition,
                 grant.limits,
                 enforcement,
-                wall=wall,
-                attempts=attempt,
+                wall=first.wall,
+                attempts=number,
                 budget=self._budget,
             )
-            again = result.error is not None and result.error.retryable and attempt < tries
-            pause = _RETRY_PAUSE * 2 ** (attempt - 1)
-            if not again or cancellation.requested or loop.time() + pause >= until:
-                return result
+            pause = _RETRY_PAUSE * 2 ** (number - 1)
+            helps = result.error is not None and result.error.retryable and number < tries
+            if not helps or first.cancellation.requested or loop.time() + pause >= until:
+                break
             await asyncio.sleep(pause)
+        if result is None:
+            raise AssertionError("a call is tried once at least")
+        return result
 
-    async def _in_cell(self, attempt: "_Attempt") -> tuple[Report, Enforcement]:
+    async def _in_cell(self, attempt: Attempt) -> tuple[Report, Enforcement]:
         settings, limits = attempt.grant.settings, attempt.grant.limits
         required = Enforcement(required=settings.require)
         try:
@@ -297,70 +303,3 @@ class ToolRuntime:
             self._protected,
             rung=rung,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """One try at a call: what runs, for how many seconds at most, and who is told of it."""
-
-    prepared: PreparedToolCall
-    grant: Grant
-    options: RunOptions
-    cancellation: Cancellation
-    wall: float
-    number: int
-    observe: Observer
-
-    def tell_start(self, enforcement: Enforcement) -> None:
-        self.observe(
-            EventKind.STARTED,
-            attempt=self.number,
-            rung=enforcement.rung,
-            attested=enforcement.attested,
-        )
-
-    def tell_end(self, report: Report) -> None:
-        self.observe(
-            EventKind.ENDED,
-            attempt=self.number,
-            seconds=round(report.seconds, 6),
-            exit=report.exit,
-            killed=report.killed,
-            stdout_bytes=report.stdout.total_bytes,
-            stderr_bytes=report.stderr.total_bytes,
-            cpu_seconds=report.usage and report.usage.cpu_seconds,
-            peak_memory=report.usage and report.usage.peak_memory,
-        )
-
-
-def _unknown_tool(name: str, known: list[str]) -> ErrorInfo:
-    return ErrorInfo(
-        category=Category.UNKNOWN_TOOL,
-        message=f"there is no tool named {name[:80]!r}",
-        hint=f"the tools are {', '.join(known)}" if known else "no tool is registered",
-    )
-
-
-def _invalid(problems: str) -> ErrorInfo:
-    return ErrorInfo(
-        category=Category.INVALID_ARGUMENTS,
-        message=problems,
-        hint="correct the arguments and call again",
-    )
-
-
-def _unusable(why: str) -> ErrorInfo:
-    return ErrorInfo(category=Category.CELL_SETUP, message=f"the call was not run: {why}")
-
-
-def _overloaded(most: int) -> ErrorInfo:
-    return ErrorInfo(
-        category=Category.OVERLOADED,
-        message=f"{most} calls are running or waiting already",
-        retryable=True,
-        hint="wait for some of them to end",
-    )
-
-
-def _cancelled() -> ErrorInfo:
-    return ErrorInfo(category=Category.CANCELLED, message="the call was cancelled before it ran")

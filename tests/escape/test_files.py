@@ -713,7 +713,7 @@ def test_an_event_log_does_not_follow_what_a_tool_planted(
     done = _toolcell(siege, "--events", str(siege.inside.workspace / name), "--", "true")
     assert siege.inside.snapshot() == before, f"written through the link: {done.stderr}"
     assert done.returncode != 0, "and it is refused, not run without a log"
-    assert "log" in done.stderr
+    assert "lies in the workspace" in done.stderr
 
 
 @pytest.mark.attack(control=True)
@@ -730,7 +730,7 @@ def test_the_control_a_plain_log_follows_a_link(siege: Siege) -> None:
 _POLICY = """
 version = 1
 [tools]
-allow = ["shell", "run", "*"]
+allow = ["shell", "*"]
 """
 
 
@@ -753,6 +753,19 @@ def test_a_policy_is_not_read_through_a_link_in_the_workspace(
     done = _toolcell(siege, "--policy", str(own), "--", "echo", "REACHED")
     own.unlink()
     assert "REACHED" in done.stdout, f"the control: a policy that is no link {done.stderr}"
+
+
+@pytest.mark.attack
+def test_a_file_that_a_policy_extends_cannot_be_changed_either(siege: Siege) -> None:
+    place = siege.inside.workspace
+    (place / "base.toml").write_text(_POLICY)
+    own = place / "own.toml"
+    own.write_text('version = 1\nextends = "base.toml"\n')
+    change = "echo >> base.toml; echo >> own.toml; echo >> other.toml"
+    _toolcell(siege, "--policy", str(own), "--", "sh", "-c", change)
+    assert (place / "base.toml").read_text() == _POLICY
+    assert own.read_text().count("\n") == 2
+    assert (place / "other.toml").exists(), "the control"
 
 
 @pytest.mark.attack

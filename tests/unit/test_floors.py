@@ -39,13 +39,28 @@ ROOMS = {
         "cells.pool",
         "grants",
     ],
-    5: ["rejections", "breaker", "journal", "runtime", "steps", "questions", "controller"],
+    5: [
+        "rejections",
+        "breaker",
+        "journal",
+        "attempt",
+        "runtime",
+        "steps",
+        "questions",
+        "controller",
+    ],
     6: ["tracing", "blocking", "doctor", "cli", "__main__"],
 }
 FLOOR = {f"toolcell.{room}": floor for floor, rooms in ROOMS.items() for room in rooms}
 # Parts of one machine, each may use those named before it.
 IN_ORDER = [name for name in FLOOR if name.startswith("toolcell.cells.")]
-IN_ORDER += ["toolcell.grants", "toolcell.rejections", "toolcell.breaker", "toolcell.journal"]
+IN_ORDER += [
+    "toolcell.grants",
+    "toolcell.rejections",
+    "toolcell.breaker",
+    "toolcell.journal",
+    "toolcell.attempt",
+]
 IN_ORDER += ["toolcell.runtime", "toolcell.steps", "toolcell.questions", "toolcell.controller"]
 # A door opens into a room of its own floor; nothing else does.
 DOORS = {

@@ -19,10 +19,12 @@ async def ask_or_wait(
     options: RunOptions | None = None,
     *,
     wait: bool,
+    one_call: bool = True,
 ) -> ToolResult | ApprovalRequest:
     """Ask a person on the terminal, or wait for one elsewhere; otherwise the question stays open.
 
-    Where the person at the terminal does not answer, it stays open too.
+    Where the person at the terminal does not answer, it stays open too. A run of `one_call` has
+    no rest that a grant could be for.
     """
     if wait:
         print(
@@ -32,7 +34,7 @@ async def ask_or_wait(
         return await controller.wait(request, options)
     if not can_ask():
         return request
-    response = await _asked(request)
+    response = await _asked(request.model_copy(update={"run": ""}) if one_call else request)
     return request if response is None else await controller.resolve(response, options)
 
 

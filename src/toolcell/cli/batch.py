@@ -168,7 +168,7 @@ async def _handle(controller: ToolController, number: int, line: str, *, wait: b
 async def _answered(
     controller: ToolController, request: ApprovalRequest, *, wait: bool
 ) -> ToolResult:
-    outcome = await ask_or_wait(controller, request, wait=wait)
+    outcome = await ask_or_wait(controller, request, wait=wait, one_call=False)
     if isinstance(outcome, ApprovalRequest):
         there = "the question was left open" if can_ask() else "nobody is there to be asked"
         return await controller.resolve(

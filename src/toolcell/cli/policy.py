@@ -88,7 +88,7 @@ def explain_call(
     prepared = _prepared(registry, tool, arguments)
     found = explain(Decider(effective, place), prepared)
     if as_json:
-        print(json.dumps(_document(found), indent=2, ensure_ascii=False))
+        print(json.dumps(_document(found), indent=2))
         return
     _print_explanation(effective, prepared, found)
     for layer in effective.layers:

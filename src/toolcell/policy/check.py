@@ -7,10 +7,8 @@ from fnmatch import fnmatchcase
 from toolcell.errors import PolicyError
 from toolcell.model import ToolDefinition
 from toolcell.policy.document import ToolPolicy
-from toolcell.policy.rules import Rule
+from toolcell.policy.rules import Rule, is_wild
 from toolcell.policy.schemas import has_argument, path_arguments
-
-_WILD = frozenset("*?[")
 
 
 def check_policy(
@@ -36,7 +34,7 @@ def _problems(rule: Rule, there: dict[str, ToolDefinition]) -> list[str]:
     found = [
         f"{_where(rule)} names {pattern!r}, which is not a tool here; {_meant(pattern, there)}"
         for pattern in rule.tool
-        if not _WILD & set(pattern) and pattern not in there
+        if not is_wild(pattern) and pattern not in there
     ]
     if found:
         return found

@@ -7,10 +7,8 @@ from toolcell.policy.conditions import ArgumentTest
 from toolcell.policy.paths import PathGlobs, Workspace
 from toolcell.policy.prefixes import Fit, fit
 from toolcell.policy.proposal import Part, Proposal
-from toolcell.policy.rules import Rule
+from toolcell.policy.rules import Rule, is_wild
 from toolcell.policy.schemas import default_of, path_arguments
-
-_WILD = frozenset("*?[")
 
 
 class CompiledRule:
@@ -107,7 +105,7 @@ def by_first_word(
     others: list[CompiledRule] = []
     for rule in rules:
         words = {word for prefix in rule.rule.prefixes for word in prefix[0]}
-        if not words or any(_WILD & set(word) for word in words):
+        if not words or any(map(is_wild, words)):
             others.append(rule)
             continue
         for name in {word.rpartition("/")[2] for word in words}:

@@ -295,9 +295,7 @@ def _plain_words(part: Part) -> tuple[str, ...] | None:
 def _told(ruling: Ruling) -> str:
     """The reason of a decision; of a line, with the part that it is about."""
     if ruling.part.kind in ("command", "write"):
-        return f"`{_brief(str(ruling.part))}`: {ruling.reason}"
+        part = str(ruling.part)
+        shown = part if len(part) <= _SHOWN else part[: _SHOWN - 3] + "..."
+        return f"`{shown}`: {ruling.reason}"
     return ruling.reason
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -140,6 +140,11 @@ class Rule(Frozen):
         return bool(self.cell.model_fields_set or (self.limits and self.limits.model_fields_set))
 
 
+def is_wild(name: str) -> bool:
+    """Whether a name is a glob."""
+    return not {"*", "?", "["}.isdisjoint(name)
+
+
 def _in(key: str, words: str) -> PydanticCustomError:
     return PydanticCustomError("in_rule", "{words}", {"key": key, "words": words})
 

@@ -1,0 +1,43 @@
+"""One attempt at a call: what runs, for how long at most, and who is told of its two ends."""
+
+from dataclasses import dataclass
+
+from toolcell.events import EventKind
+from toolcell.grants import Cancellation, Grant, Observer, RunOptions
+from toolcell.model import Enforcement, PreparedToolCall, Report
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One of the tries at a call; `wall` is what is left of its time, in seconds."""
+
+    prepared: PreparedToolCall
+    grant: Grant
+    options: RunOptions
+    cancellation: Cancellation
+    wall: float
+    number: int
+    observe: Observer
+
+    def tell_start(self, enforcement: Enforcement) -> None:
+        """Tell that a cell was taken; what this raises keeps the call from running."""
+        self.observe(
+            EventKind.STARTED,
+            attempt=self.number,
+            rung=enforcement.rung,
+            attested=enforcement.attested,
+        )
+
+    def tell_end(self, report: Report) -> None:
+        """Tell how it ended."""
+        self.observe(
+            EventKind.ENDED,
+            attempt=self.number,
+            seconds=round(report.seconds, 6),
+            exit=report.exit,
+            killed=report.killed,
+            stdout_bytes=report.stdout.total_bytes,
+            stderr_bytes=report.stderr.total_bytes,
+            cpu_seconds=report.usage and report.usage.cpu_seconds,
+            peak_memory=report.usage and report.usage.peak_memory,
+        )
