@@ -22,7 +22,7 @@ from toolcell import (
     UnknownApprovalError,
 )
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 _ASKS = ToolPolicy(name="asks", ask={"write_file": "it changes files"}, allow=["echo", "shell"])
 

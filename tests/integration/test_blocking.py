@@ -19,7 +19,7 @@ from toolcell import (
     ToolResult,
 )
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 
 def _open(workspace: Path, **policy: Any) -> BlockingController:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 
 @pytest.fixture

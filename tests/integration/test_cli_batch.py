@@ -10,7 +10,7 @@ import pytest
 
 from toolcell import EventKind, EventReader
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 
 @pytest.fixture

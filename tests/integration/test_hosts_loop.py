@@ -15,7 +15,7 @@ import pytest
 from toolcell import RunOptions, ToolCall, ToolPolicy
 from toolcell.cells.capabilities import capabilities
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 _TREE = """
 import os, time

@@ -18,7 +18,7 @@ from toolcell import (
 )
 from toolcell.model import STATUS_OF
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 _OWN = """
 import os, resource, signal, time

@@ -10,7 +10,7 @@ import pytest
 
 from toolcell import RunOptions
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 _FLOOD = """
 import asyncio, json, sys

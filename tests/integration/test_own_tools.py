@@ -12,7 +12,7 @@ import pytest
 from toolcell import tool
 from toolcell.errors import ImportPathWarning
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 _OWN = """
 import asyncio, datetime, decimal, enum, os, pathlib, uuid

@@ -10,7 +10,7 @@ import pytest
 
 from toolcell.policy.file import parse_policy
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 

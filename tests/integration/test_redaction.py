@@ -13,7 +13,7 @@ from toolcell.normalizer import Origin
 from toolcell.redaction import Redactor
 from toolcell.runtime import ToolRuntime
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 SECRET = "correct-horse-battery-staple"
 TOKEN = "ghp_" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 _GOOD = "from toolcell import tool\n@tool\ndef add(a: int) -> int:\n    return a + 1\n"
 

@@ -24,7 +24,7 @@ from toolcell import (
 )
 from toolcell.tracing import Tracing
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 _ASKS = ToolPolicy(name="asks", ask={"write_file": "it changes files"}, allow=["echo"])
 
