@@ -64,11 +64,10 @@ class ToolController:
         `policy` is a policy, the name of a shipped one, or a file. `workspace` is the
         directory that calls may see, as far as the policy lends one. `approvals` keeps
         questions, by default in the state directory, where `toolcell approvals` answers
-        them. `events` are one sink or several, such as an EventLog; neither may lie in the
-        workspace (StoreError). `run` names this
+        them. `events` are one sink or several, such as an EventLog. `run` names this
         controller's run in both. The other options are those of `ToolRuntime`. Raises
-        PolicyError for a policy that cannot be used, and WorkspaceError where it lends a
-        workspace and there is none.
+        PolicyError for a policy that cannot be used, WorkspaceError where it lends a workspace
+        and there is none, and StoreError where a file of approvals or events lies in it.
         """
         self.runtime = ToolRuntime(
             registry,

@@ -80,6 +80,7 @@ class Steps:
             request.call,
             policy_version=self.version,
             approval_id=request.approval_id,
+            digest=request.digest,
             rule_id=request.rule_id,
             key=request.key,
             redactor=self.journal.redactor,
