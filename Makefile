@@ -29,7 +29,7 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 demo: $(VENV)/installed  ## Run a batch of calls that a model might make, hostile ones too
 	@rm -rf $(DEMO) && mkdir -p $(dir $(DEMO)) && cp -R examples/demo/project $(DEMO)
-	@$(BIN)/toolcell batch examples/demo/calls.jsonl --table \
+	@TOOLCELL_STATE_DIR=build/state $(BIN)/toolcell batch examples/demo/calls.jsonl --table \
 		--policy examples/demo/policy.toml --workspace $(DEMO) || test $$? -eq 1
 
 test: $(VENV)/installed-dev  ## Run the tests; as root, the isolation tests as an ordinary user too

@@ -48,6 +48,11 @@ class BlockingController:
         """The controller behind this face; its coroutines belong to the thread's loop."""
         return self._controller
 
+    @property
+    def stopped(self) -> str:
+        """Why this run takes no more calls; empty while it does."""
+        return self._controller.stopped
+
     def handle(
         self, call: ToolCall, options: RunOptions | None = None
     ) -> ToolResult | ApprovalRequest:

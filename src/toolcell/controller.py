@@ -7,6 +7,7 @@ whose call was prepared and decided again after it was given. A grant for the re
 an approval that was given ahead: it turns an ask into an allow, and nothing else.
 """
 
+import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
@@ -52,6 +53,7 @@ class ToolController:
         approvals: ApprovalStore | None = None,
         events: EventSink | Iterable[EventSink] = no_events,
         run: str | None = None,
+        run_grants: bool = True,
         clock: Clock = utc_now,
         protected: Iterable[str | Path] = (),
         spare_cells: int = 2,
@@ -65,9 +67,10 @@ class ToolController:
         directory that calls may see, as far as the policy lends one. `approvals` keeps
         questions, by default in the state directory, where `toolcell approvals` answers
         them. `events` are one sink or several, such as an EventLog. `run` names this
-        controller's run in both. The other options are those of `ToolRuntime`. Raises
-        PolicyError for a policy that cannot be used, WorkspaceError where it lends a workspace
-        and there is none, and StoreError where a file of approvals or events lies in it.
+        controller's run in both, and `run_grants` lets a yes cover the rest of it. The other
+        options are those of `ToolRuntime`. Raises PolicyError for a policy that cannot be used,
+        WorkspaceError where it lends a workspace and there is none, and StoreError where a file
+        of approvals or events lies in it.
         """
         self.runtime = ToolRuntime(
             registry,
@@ -92,7 +95,7 @@ class ToolController:
             self._steps,
             lambda: self.approvals,
             clock,
-            run=self.run,
+            run=self.run if run_grants else "",
             workspace=self.workspace,
         )
         self.policy = policy if isinstance(policy, ToolPolicy) else load_policy(policy)
@@ -165,8 +168,9 @@ class ToolController:
     async def wait(self, request: ApprovalRequest, options: RunOptions | None = None) -> ToolResult:
         """Wait for an answer that is given elsewhere (`toolcell approvals`), and go on with it.
 
-        Returns when the question has expired, too. Several may be waited for at once. Raises
-        as `resolve` does.
+        Returns when the question has expired, too. Several may be waited for at once. Either wait
+        for a question or `resolve` it: of the two, one runs the call, and the other is told that
+        it was run. Raises as `resolve` does.
         """
         approval = await answered(self.approvals, request.approval_id)
         return await self._questions.go_on(approval, options)
@@ -194,8 +198,8 @@ class ToolController:
         """Refuse a file of events or approvals where a tool could change it."""
         path = getattr(keeper, "path", None)
         if isinstance(path, Path) and self._given is not None:
-            place = Path(self._given)
-            if path.resolve().is_relative_to(place.resolve()) or path.is_relative_to(
+            place, spelled = Path(self._given), Path(os.path.normpath(path))
+            if path.resolve().is_relative_to(place.resolve()) or spelled.is_relative_to(
                 place.absolute()
             ):
                 raise StoreError(

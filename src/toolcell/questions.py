@@ -24,6 +24,7 @@ from toolcell.model import (
     PolicyDecision,
     PreparedToolCall,
     RunGrant,
+    Status,
     ToolResult,
 )
 from toolcell.normalizer import Origin, refused
@@ -60,7 +61,10 @@ class Questions:
         decision: PolicyDecision,
         options: RunOptions | None,
     ) -> ToolResult | ApprovalRequest:
-        """Ask, unless this was answered ahead: by a grant for the run, or an approval of it."""
+        """Ask, unless this was answered ahead: by a grant for the run, or when it was asked before.
+
+        An answer that was given while nobody waited for it is that of the same call made again.
+        """
         if grant := self._standing(prepared):
             granted = {"by": "run grant", "grant_id": grant.grant_id}
             return await self._steps.execute(origin, prepared, decision, options, **granted)
@@ -71,6 +75,11 @@ class Questions:
             result = await self._spend(given, origin, prepared, decision, options)
             if result is not None:  # else it was used, or has expired, a moment before
                 return result
+        if (told := store.refusal(prepared.digest, version, self._workspace)) is not None:
+            error = rejections.unusable(told)
+            if store.conclude(told.request.approval_id, Status.REJECTED):
+                self._steps.abandon(self._steps.resume(told.request), error)
+                return self._steps.reject(origin, error)
         request = store.create(
             prepared,
             decision,
@@ -107,7 +116,9 @@ class Questions:
                 state=approval.state,
             )
             if approval.state is not ApprovalState.APPROVED:
-                return self._end(origin, request, refused(origin, rejections.unusable(approval)))
+                return self._concluded(
+                    origin, request, refused(origin, rejections.unusable(approval))
+                )
             prepared = self._steps.prepare(origin)
             if isinstance(prepared, ToolResult):
                 return self._withdraw(origin, request, prepared)
@@ -196,10 +207,10 @@ class Questions:
     def _too_late(self, origin: Origin, request: ApprovalRequest) -> ToolResult:
         """Say what became of an approval that could not be spent any more."""
         approval = self._store().get(request.approval_id)
-        result = refused(origin, rejections.unusable(approval))
+        error = rejections.unusable(approval)
         if approval.state in _APPROVED:  # who spent it tells the end of the call
-            return result
-        return self._end(origin, request, result)
+            return refused(origin, error)
+        return self._concluded(origin, request, refused(origin, error))
 
     def _settle(self, approval_id: str, outcome: str) -> str:
         """Note how a spent approval ended; where that cannot be kept, the result says so."""
@@ -212,9 +223,12 @@ class Questions:
     def _withdraw(self, origin: Origin, request: ApprovalRequest, result: ToolResult) -> ToolResult:
         """End a question whose approval no longer covers what would run."""
         self._store().cancel(request.approval_id)
-        return self._end(origin, request, result)
+        return self._concluded(origin, request, result)
 
-    def _end(self, origin: Origin, request: ApprovalRequest, result: ToolResult) -> ToolResult:
+    def _concluded(
+        self, origin: Origin, request: ApprovalRequest, result: ToolResult
+    ) -> ToolResult:
+        """Write the end of a call that its question leads to no run of, if nobody has yet."""
         if self._store().conclude(request.approval_id, result.status):
             return self._steps.finish(origin, result)
         return result

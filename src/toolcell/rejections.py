@@ -80,6 +80,7 @@ def mismatch(what: str) -> ErrorInfo:
     return ErrorInfo(
         category=Category.APPROVAL_MISMATCH,
         message=f"{what} after this call was put to a person, so the approval does not cover it",
+        retryable=True,
         hint="call again to ask again",
     )
 
@@ -93,6 +94,7 @@ def unusable(approval: Approval) -> ErrorInfo:
         return ErrorInfo(
             category=Category.APPROVAL_EXPIRED,
             message="nobody approved this call in time",
+            retryable=True,
             hint="call again to ask again",
         )
     if state is ApprovalState.CANCELLED:
@@ -104,7 +106,8 @@ def unusable(approval: Approval) -> ErrorInfo:
     return ErrorInfo(
         category=Category.APPROVAL_SPENT,
         message=f"this approval is good for one run and {_SPENT[state]}",
-        hint="call again to ask again",
+        retryable=True,
+        hint="call again to ask for another run",
     )
 
 

@@ -19,6 +19,7 @@ from toolcell.grants import Cancellation, Grant, RunOptions
 from toolcell.journal import EventLost, Journal
 from toolcell.model import (
     STATUS_OF,
+    Action,
     ApprovalRequest,
     Category,
     ErrorInfo,
@@ -82,6 +83,7 @@ class Steps:
             approval_id=request.approval_id,
             digest=request.digest,
             rule_id=request.rule_id,
+            decision=Action.ASK,
             key=request.key,
             redactor=self.journal.redactor,
         )

@@ -210,7 +210,8 @@ def _check(place: Path) -> tuple[dict[str, ApprovalState], set[str]]:
     ran = Counter((place / "ran").read_text().split())
     assert not [one for one, times in ran.items() if times > 1], "run twice"
     assert told["asked"] <= set(states), "lost"
-    after_yes = {"approved", "spent", "unknown", "done", "cancelled"}
+    # A no takes back a yes that nothing has run on.
+    after_yes = {"approved", "spent", "unknown", "done", "cancelled", "denied"}
     assert {states[one] for one in told["approved"]} <= after_yes
     assert {states[one] for one in told["denied"]} <= {"denied"}
     assert {states[one] for one in told["cancelled"]} <= {"cancelled"}

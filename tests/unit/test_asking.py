@@ -9,7 +9,7 @@ import pytest
 from toolcell.approvals import PendingApprovals, SqliteApprovals
 from toolcell.controller import ToolController
 from toolcell.declare import tool
-from toolcell.errors import StoreError
+from toolcell.errors import StoreError, ToolcellError
 from toolcell.events import EventKind
 from toolcell.model import (
     ApprovalRequest,
@@ -360,3 +360,35 @@ async def test_a_policy_that_allows_by_now_runs_the_call_in_its_own_cell(tmp_pat
     bench.controller.policy = ToolPolicy(allow=["sh"], rules=[narrow])
     assert (await bench.answer(request)).success
     assert (granted[0].limits.wall, granted[0].settings.workspace) == (3, "ro")
+
+
+async def test_a_denial_that_nobody_waited_for_is_told_once_to_the_same_call():
+    bench = Bench()
+    request = await bench.ask("git push")
+    no = ApprovalResponse(approval_id=request.approval_id, approved=False, by="Bo", note="not now")
+    bench.store.answer(no)
+    await bench.ask("git push other")
+    denied = await bench.run("git push")
+    assert denied.error.category is Category.APPROVAL_DENIED
+    assert "Bo did not approve this call: not now" in denied.for_llm()
+    await bench.ask("git push")
+    finished = [event.key for event in bench.events if event.kind is EventKind.FINISHED]
+    assert len(set(finished)) == len(finished) == 2, "the end of both calls"
+
+
+async def test_a_prefix_is_offered_where_a_whole_tool_is_asked_about():
+    bench = Bench(ToolPolicy(ask={"sh": "it runs programs"}))
+    request = await bench.ask("git push origin x")
+    assert request.prefix == ("git", "push")
+    await bench.answer(request, remember="prefix")
+    assert (await bench.run("git push again")).success
+    for line in ("git push; ls", "git push > x", "ls", "git push $X"):
+        await bench.ask(line)
+
+
+async def test_a_run_without_grants_offers_none():
+    bench = Bench(run_grants=False)
+    request = await bench.ask("git push")
+    assert request.run == ""
+    with pytest.raises(ToolcellError, match="belongs to no run"):
+        await bench.answer(request, remember="call")

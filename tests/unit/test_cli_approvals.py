@@ -227,7 +227,7 @@ def test_what_is_cancelled_cannot_be_approved(store, do):
 
 
 def test_a_grant_for_the_run_is_given_listed_and_revoked(store, do):
-    exact, prefix = ask(store, run="r"), ask(store, run="r", prefix=("git", "push", "origin"))
+    exact, prefix = ask(store, run="r"), ask(store, run="r", prefix=("git", "push"))
     assert "exactly the call of" in do("approve", exact.approval_id, "--for-run", "call")[2]
     words = ["--for-run", "prefix", "--prefix", "git 'push'"]
     assert "greet: git push ..." in do("approve", prefix.approval_id, *words)[2]
@@ -341,9 +341,9 @@ def test_watch_at_a_terminal_asks_about_each_question(store, watch):
     until(f"{denied.approval_id} is denied")
     late = ask(store, "Cy")
     until("run it? ")
-    say(store, late)
-    os.write(hand, b"n\n")
-    until(f"bo approved {late.approval_id} before")
+    say(store, late, approved=False)
+    os.write(hand, b"y\n")
+    until(f"bo denied {late.approval_id} before")
     approved = ask(store, "Di", run="r")
     until("run it? ")
     os.write(hand, b"a\n")

@@ -183,7 +183,7 @@ def test_all_rules_that_may_match_narrow_the_cell():
         rules=[
             {"id": "n", "tool": "*", "cell": {"network": "none"}},
             {"id": "l", "tool": "shell", "command": ["make"], "limits": {"wall": "5s"}},
-            {"id": "w", "tool": "shell", "command": ["$X"], "cell": {"workspace": "ro"}},
+            {"id": "w", "tool": "shell", "command": ["x*"], "cell": {"workspace": "ro"}},
         ],
         cell={"network": "host", "require": []},
         limits={"wall": 60, "memory": "1GiB"},

@@ -115,6 +115,8 @@ class SqliteApprovals:
             "policy_version": policy_version,
             "rule_id": decision.rule_id,
             "reason": decision.reason,
+            "cell": decision.cell,
+            "limits": decision.limits,
             "created_at": now,
             "expires_at": now + self._lifetime,
             **{"run": run, "key": key, "workspace": workspace, "prefix": prefix},
@@ -216,6 +218,17 @@ class SqliteApprovals:
         bound = (digest, policy_version, workspace, ApprovalState.APPROVED, moment(now))
         found = self._read_all(query, bound, now)
         return found[0].request if found else None
+
+    def refusal(self, digest: str, policy_version: str, workspace: str) -> Approval | None:
+        """Return the oldest denial of exactly this call that nobody has been told of."""
+        query = (
+            "SELECT * FROM approvals WHERE digest = ? AND policy_version = ? AND workspace = ? "
+            "AND state = ? AND settled_at IS NULL AND expires_at > ? ORDER BY number LIMIT 1"
+        )
+        now = self._clock()
+        bound = (digest, policy_version, workspace, ApprovalState.DENIED, moment(now))
+        found = self._read_all(query, bound, now)
+        return found[0] if found else None
 
     def grants(self, run: str | None = None) -> list[RunGrant]:
         """Return the grants that stand, of one run or of all, oldest first."""

@@ -111,6 +111,10 @@ class ApprovalStore(Protocol):
         """Return the oldest approval that can be spent on exactly this call, if there is one."""
         ...
 
+    def refusal(self, digest: str, policy_version: str, workspace: str) -> Approval | None:
+        """Return the oldest denial of exactly this call that nobody has been told of."""
+        ...
+
     def grants(self, run: str | None = None) -> list[RunGrant]:
         """Return the grants that stand, of one run or of all, oldest first."""
         ...

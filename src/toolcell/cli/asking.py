@@ -7,6 +7,7 @@ import sys
 import threading
 from concurrent.futures import Future
 
+from toolcell.cli.progress import stepped_aside
 from toolcell.cli.prompt import ask, can_ask
 from toolcell.controller import ToolController
 from toolcell.grants import RunOptions
@@ -19,12 +20,10 @@ async def ask_or_wait(
     options: RunOptions | None = None,
     *,
     wait: bool,
-    one_call: bool = True,
 ) -> ToolResult | ApprovalRequest:
     """Ask a person on the terminal, or wait for one elsewhere; otherwise the question stays open.
 
-    Where the person at the terminal does not answer, it stays open too. A run of `one_call` has
-    no rest that a grant could be for.
+    Where the person at the terminal does not answer, it stays open too.
     """
     if wait:
         print(
@@ -34,7 +33,7 @@ async def ask_or_wait(
         return await controller.wait(request, options)
     if not can_ask():
         return request
-    response = await _asked(request.model_copy(update={"run": ""}) if one_call else request)
+    response = await _asked(request)
     return request if response is None else await controller.resolve(response, options)
 
 
@@ -47,7 +46,8 @@ async def _asked(request: ApprovalRequest) -> ApprovalResponse | None:
 
     def body() -> None:
         try:
-            answer.set_result(ask(request, by=_name()))
+            with stepped_aside():
+                answer.set_result(ask(request, by=_name()))
         except BaseException as error:  # noqa: BLE001  # it is raised where it is waited for
             answer.set_exception(error)
 

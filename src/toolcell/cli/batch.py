@@ -113,7 +113,9 @@ async def _run(
 
     index = number = 0
     async with (
-        setup.controller(max_running=concurrency, spare_cells=concurrency) as controller,
+        setup.controller(
+            max_running=concurrency, spare_cells=concurrency, run_grants=True
+        ) as controller,
         asyncio.TaskGroup() as tasks,
     ):
         while True:
@@ -168,9 +170,13 @@ async def _handle(controller: ToolController, number: int, line: str, *, wait: b
 async def _answered(
     controller: ToolController, request: ApprovalRequest, *, wait: bool
 ) -> ToolResult:
-    outcome = await ask_or_wait(controller, request, wait=wait, one_call=False)
+    outcome = await ask_or_wait(controller, request, wait=wait)
     if isinstance(outcome, ApprovalRequest):
-        there = "the question was left open" if can_ask() else "nobody is there to be asked"
+        there = (
+            "the question was left open"
+            if can_ask()
+            else "nobody is there to be asked (batch --wait waits)"
+        )
         return await controller.resolve(
             ApprovalResponse(
                 approval_id=outcome.approval_id,

@@ -8,6 +8,7 @@ from toolcell.cli.exits import of_call
 from toolcell.cli.setup import Setup
 from toolcell.errors import ToolcellError
 from toolcell.model import ApprovalRequest, Category, ToolCall, ToolResult
+from toolcell.visible import visible, visible_line
 
 
 def make_call(
@@ -33,7 +34,7 @@ def make_call(
         print_report(setup, call, outcome)
     elif isinstance(outcome, ApprovalRequest):
         print(
-            f"toolcell: this call needs approval: {outcome.reason}\n"
+            f"toolcell: this call needs approval: {visible_line(outcome.reason)}\n"
             f"toolcell: it was not run. Look at it and allow it once, then make the call again:\n"
             f"    toolcell approvals show {outcome.approval_id}\n"
             f"    toolcell approvals approve {outcome.approval_id}",
@@ -61,12 +62,13 @@ def _print_result(result: ToolResult) -> None:
         if text:
             print(text, end="" if text.endswith("\n") else "\n", file=stream)
     if result.error:
-        print(f"toolcell: {result.error.category}: {result.error.message}", file=sys.stderr)
+        message = visible(result.error.message)
+        print(f"toolcell: {result.error.category}: {message}", file=sys.stderr)
         hint = result.error.hint
         if result.error.category is Category.POLICY_DENIED:  # its hint is for a model
             hint = _way_out(result)
         if hint:
-            print(f"toolcell: {hint}", file=sys.stderr)
+            print(f"toolcell: {visible(hint)}", file=sys.stderr)
 
 
 def _way_out(result: ToolResult) -> str:

@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from toolcell.cli.cells import in_words
 from toolcell.cli.setup import Setup
 from toolcell.errors import PolicyError
-from toolcell.model import Action, CellSettings, Limits, PreparedToolCall, ToolCall, ToolResult
+from toolcell.model import Action, PreparedToolCall, ToolCall, ToolResult
 from toolcell.policy import Decider, ToolPolicy, check_policy
 from toolcell.policy.explanation import Explanation, explain
 from toolcell.policy.file import PolicyTest, load_tests, shipped_policies
+from toolcell.policy.layers import PROJECT
 from toolcell.registry import ToolRegistry
 from toolcell.runtime import ToolRuntime
 from toolcell.visible import visible_line
@@ -25,7 +27,12 @@ app = typer.Typer(
 )
 
 _FLAG = " "  # typer would write <bool>, as if a flag took a value
-Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A shipped policy or a file.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|FILE", envvar="TOOLCELL_POLICY", help="A shipped policy or a file."
+    ),
+]
 Policy = Annotated[
     str,
     typer.Option(
@@ -51,7 +58,8 @@ def check(policy: Name = "default", tool_file: ToolFile = None, as_json: AsJson 
     """
     setup = Setup(policy=policy, tool_file=tool_file)
     loaded, tests = load_tests(policy)
-    check_policy(loaded, setup.registry(), ToolRegistry.builtin())
+    effective = setup.effective_policy()  # with what tightens it here
+    check_policy(effective, setup.registry(), ToolRegistry.builtin())
     if as_json:
         print(json.dumps(loaded.model_dump(mode="json", exclude_defaults=True), indent=2))
         return
@@ -63,6 +71,8 @@ def check(policy: Name = "default", tool_file: ToolFile = None, as_json: AsJson 
         f"{_count(len(tests), 'test')} (toolcell policy test runs them). What nothing matches: "
         f"{loaded.default}."
     )
+    for layer in effective.layers:
+        print(f"tightened here by {visible_line(layer.source or layer.name)}")
 
 
 @app.command(name="explain")
@@ -126,7 +136,7 @@ def run_tests(
 
 @app.command()
 def init(
-    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("toolcell.toml"),
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("policy.toml"),
     extends: Annotated[
         str, typer.Option("--extends", metavar="NAME|FILE", help="The policy to begin from.")
     ] = "default",
@@ -142,6 +152,10 @@ def init(
     except FileExistsError:
         print(f"toolcell: {file} is there already; nothing was written", file=sys.stderr)
         raise typer.Exit(1) from None
+    except OSError as error:
+        raise PolicyError(f"{file} cannot be written: {error.strerror}") from None
+    if file.name == PROJECT:
+        print(f"toolcell: {file} also tightens every call here, whatever policy is named")
     print(
         f"wrote {file}\n  use it      toolcell call --policy {file} TOOL '{{...}}'\n"
         f"  check it    toolcell policy check {file}\n"
@@ -202,7 +216,7 @@ def _print_explanation(policy: ToolPolicy, prepared: PreparedToolCall, found: Ex
             for place, ruling in enumerate(found.rulings)
         ]
     if decision.action is not Action.DENY and prepared.definition.isolation == "cell":
-        rows.append(("cell", _cell(decision.cell, decision.limits)))
+        rows.append(("cell", in_words(decision.cell, decision.limits)))
     if found.narrowing:
         rows.append(("narrowed by", ", ".join(rule.id for rule in found.narrowing)))
     if found.nearest:
@@ -212,16 +226,6 @@ def _print_explanation(policy: ToolPolicy, prepared: PreparedToolCall, found: Ex
         rows += [("", because) for because in found.nearest.because]
     for name, text in rows:
         print(f"{name:14}{visible_line(text)}")
-
-
-def _cell(cell: CellSettings, limits: Limits) -> str:
-    workspace = {"rw": "may be changed", "ro": "read-only", "none": "not there"}[cell.workspace]
-    if cell.workspace == "rw" and cell.writable:
-        workspace = f"only {', '.join(cell.writable)} may be changed"
-    return (
-        f"workspace: {workspace}; network: {cell.network}; {limits.wall:g} s, "
-        f"{limits.memory // 2**20:,} MiB, {limits.processes} processes"
-    )
 
 
 def _document(found: Explanation) -> dict[str, Any]:

@@ -4,6 +4,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+_shown: list[Any] = []  # the bar that is there now; Any, because rich is imported with it
 
 
 @contextmanager
@@ -18,7 +21,23 @@ def progress(path: Path) -> Iterator[Callable[[], None]]:
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("calls", total=_count(path))
-        yield lambda: bar.advance(task)
+        _shown.append(bar)
+        try:
+            yield lambda: bar.advance(task)
+        finally:
+            _shown.remove(bar)
+
+
+@contextmanager
+def stepped_aside() -> Iterator[None]:
+    """Take the bar from the terminal while somebody is asked there."""
+    for bar in _shown:
+        bar.stop()
+    try:
+        yield
+    finally:
+        for bar in _shown:
+            bar.start()
 
 
 def _count(path: Path) -> int | None:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from toolcell.cli.cells import in_words
 from toolcell.model import (
     Approval,
     ApprovalRequest,
@@ -56,6 +57,8 @@ def account(request: ApprovalRequest, now: datetime, width: int | None = None) -
     lines += _arguments(request.call.arguments, width)
     policy = f"{request.rule_id or 'a rule'}, of policy {request.policy_version}"
     lines += _fact("in", request.workspace or "no workspace", width)
+    if request.cell and request.limits:
+        lines += _fact("cell", in_words(request.cell, request.limits), width)
     lines += _fact("because", request.reason, width)
     lines += _fact("rule", policy, width)
     lines += _fact("asked", f"{moment(request.created_at)}, {_when(request, now)}", width)

@@ -11,6 +11,12 @@ from toolcell.cli.table import STYLES
 from toolcell.model import ApprovalRequest, Guarantee, ToolCall, ToolResult
 from toolcell.policy import Decider
 from toolcell.runtime import ToolRuntime
+from toolcell.visible import visible
+
+
+def shown(text: str) -> str:
+    """Text of a call's for the console: what would not show is spelled, and no markup."""
+    return escape(visible(text))
 
 
 def print_report(setup: Setup, call: ToolCall, outcome: ToolResult | ApprovalRequest) -> None:
@@ -20,22 +26,22 @@ def print_report(setup: Setup, call: ToolCall, outcome: ToolResult | ApprovalReq
     _print_decision(console, setup, call)
     if isinstance(outcome, ApprovalRequest):
         console.print(Rule("waiting for approval", align="left"))
-        console.print(escape(f"{outcome.reason}; not run. Digest {outcome.digest}"))
+        console.print(shown(f"{outcome.reason}; not run. Digest {outcome.digest}"))
         return
     _print_enforcement(console, outcome)
     _print_result(console, outcome)
     console.print(Rule("what the model reads", align="left"))
-    console.print(escape(outcome.for_llm()))
+    console.print(shown(outcome.for_llm()))
 
 
 def _print_call(console: Console, setup: Setup, call: ToolCall) -> None:
     definition = setup.registry().resolve(call.name)
     console.print(Rule("call", align="left"))
-    console.print(escape(f"{call.name}({call.arguments})  id {call.call_id}"))
+    console.print(shown(f"{call.name}({call.arguments})  id {call.call_id}"))
     if definition:
-        console.print(escape(definition.spec.description))
+        console.print(shown(definition.spec.description))
         schema = json.dumps(definition.spec.input_schema, ensure_ascii=False)
-        console.print(f"[dim]takes {escape(schema)}[/dim]")
+        console.print(f"[dim]takes {shown(schema)}[/dim]")
 
 
 def _print_decision(console: Console, setup: Setup, call: ToolCall) -> None:
@@ -47,8 +53,8 @@ def _print_decision(console: Console, setup: Setup, call: ToolCall) -> None:
         return
     decision = Decider(policy, setup.usable_workspace()).decide(prepared)
     console.print(
-        escape(f"{decision.action} by {decision.rule_id} of the {policy.name} policy: ")
-        + escape(decision.reason)
+        shown(f"{decision.action} by {decision.rule_id} of the {policy.name} policy: ")
+        + shown(decision.reason)
     )
 
 
@@ -82,6 +88,6 @@ def _print_result(console: Console, result: ToolResult) -> None:
     if result.metadata.ended_by:
         facts.append(result.metadata.ended_by)
     console.print(Rule("result", align="left"))
-    console.print(f"[{style}]{result.status}[/{style}]  " + escape(", ".join(facts)))
+    console.print(f"[{style}]{result.status}[/{style}]  " + shown(", ".join(facts)))
     if result.error:
-        console.print(escape(f"{result.error.category}: {result.error.message}"))
+        console.print(shown(f"{result.error.category}: {result.error.message}"))

@@ -12,6 +12,7 @@ from toolcell.cli.exits import of_command
 from toolcell.cli.setup import Setup
 from toolcell.grants import RunOptions
 from toolcell.model import ApprovalRequest, Category, ToolCall, ToolResult
+from toolcell.visible import visible, visible_line
 
 
 def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool) -> int:
@@ -28,15 +29,15 @@ def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool)
         print(outcome.model_dump_json())
     elif isinstance(outcome, ApprovalRequest):
         print(
-            f"toolcell: this command needs approval: {outcome.reason}\n"
+            f"toolcell: this command needs approval: {visible_line(outcome.reason)}\n"
             f"toolcell: toolcell approvals approve {outcome.approval_id} allows it once; then run "
             "it again",
             file=sys.stderr,
         )
     elif outcome.error and outcome.error.category is not Category.EXIT_CODE:
-        print(f"toolcell: {outcome.error.message}", file=sys.stderr)
+        print(f"toolcell: {visible(outcome.error.message)}", file=sys.stderr)
         if outcome.error.hint:
-            print(f"toolcell: {outcome.error.hint}", file=sys.stderr)
+            print(f"toolcell: {visible(outcome.error.hint)}", file=sys.stderr)
     return of_command(outcome)
 
 

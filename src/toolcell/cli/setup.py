@@ -39,8 +39,10 @@ class Setup:
     limits: dict[str, Any] = field(default_factory=dict)
     protected: tuple[Path, ...] = ()
 
-    def controller(self, **runtime_options: Any) -> ToolController:
-        """Make the controller; raises PolicyError, RegistrationError or WorkspaceError."""
+    def controller(self, *, run_grants: bool = False, **runtime_options: Any) -> ToolController:
+        """Make the controller, of one call unless `run_grants` have a run to be for.
+
+        Raises PolicyError, RegistrationError or WorkspaceError."""
         policy = self.effective_policy()
         workspace = self.workspace
         if policy.cell.workspace != "none":
@@ -49,6 +51,7 @@ class Setup:
             self.registry(),
             policy,
             workspace,
+            run_grants=run_grants,
             events=no_events if self.no_events else EventLog(self.events),
             protected=self.protected,
             **runtime_options,

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from toolcell.model import Category, Status, ToolResult
+from toolcell.visible import visible_line
 
 STYLES = {
     Status.SUCCEEDED: "green",
@@ -34,7 +35,7 @@ def print_table(results: list[ToolResult]) -> None:
     for result in results:
         style = STYLES[result.status]
         table.add_row(
-            escape(result.call_id),
+            escape(visible_line(result.call_id)),
             _decision(result),
             f"[{style}]{result.status}[/{style}]",
             escape(_why(result)),
@@ -76,7 +77,7 @@ def _outcome(result: ToolResult) -> str:
 
 
 def _clip(text: str, width: int = _WHY) -> str:
-    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    text = visible_line(" ".join(text.split()))
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -39,7 +39,8 @@ class ApprovalRequest(Frozen):
 
     `call` holds the canonical arguments, which are those that will run, in `workspace`. `run` is
     the controller's run that asked, `key` the call's in the events. `prefix` is the start of the
-    command that a grant for the rest of the run may name; it is empty where none can.
+    command that a grant for the rest of the run may name; it is empty where none can. `cell` and
+    `limits` are what it would run in, by the policy that asked.
     """
 
     v: Literal[1] = SCHEMA_VERSION
@@ -53,6 +54,8 @@ class ApprovalRequest(Frozen):
     key: str = ""
     workspace: str = ""
     prefix: tuple[str, ...] = ()
+    cell: CellSettings | None = None
+    limits: Limits | None = None
     created_at: AwareDatetime
     expires_at: AwareDatetime
 

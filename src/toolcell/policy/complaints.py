@@ -25,6 +25,9 @@ _KEYS = {
     "rule.limits": list(Limits.model_fields),
     "test": ["tool", "arguments", "command", "decision", "rule"],
 }
+_DURATIONS = ("wall", "grace", "cpu", "lifetime", "grants")
+# What pydantic adds to a place for the alternatives of a union.
+_KINDS = ("int", "float", "constrained-str", "str", "function-after[_is_word(), str]")
 _EXPECTED = {
     "model_type": "expected a table",
     "dict_type": "expected a table",
@@ -41,7 +44,7 @@ def explain(error: ValidationError, lines: Lines, source: str) -> str:
     """Write all that is wrong, a line each."""
     complaints = []
     for item in error.errors(include_url=False):
-        path = list(item["loc"])
+        path = [part for part in item["loc"] if part not in _KINDS]
         if item["type"] == "contradiction":
             path = _split(item["ctx"]["where"])
         elif item["type"] == "in_rule":
@@ -65,6 +68,11 @@ def _problem(item: Any, path: list[str | int]) -> str:
     if item["type"] == "contradiction":
         return str(item["msg"])
     message = _EXPECTED.get(item["type"]) or item["msg"].removeprefix("Value error, ")
+    if path and path[-1] in _DURATIONS and item["type"] == "float_type":
+        message = 'expected a duration such as "30s", or a number of seconds'
+    message = message.replace("Input should be", "expected").replace(
+        "String should match pattern", "does not fit"
+    )
     return f"`{key}`: {message}" if key else message
 
 

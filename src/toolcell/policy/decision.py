@@ -132,9 +132,12 @@ class Decider:
 
     def _asked(self, prepared: PreparedToolCall) -> list[tuple[str, ...] | None]:
         """The words of each part that is asked about; None for one that is no plain command."""
-        rulings = self.judge(Proposal.of(prepared, self.workspace)).rulings
-        parts = {id(each.part): each.part for each in rulings if each.action is Action.ASK}
-        return [_plain_words(part) for part in parts.values()]
+        proposal = Proposal.of(prepared, self.workspace)
+        rulings = self.judge(proposal).rulings
+        asked = {id(each.part): each.part for each in rulings if each.action is Action.ASK}
+        if any(part.kind == "call" for part in asked.values()):  # all that is in its line
+            asked = {id(part): part for part in proposal.parts if part.required}
+        return [_plain_words(part) for part in asked.values()]
 
     def _narrowed(self, rules: dict[tuple[int, str], Rule]) -> tuple[CellSettings, Limits]:
         key = tuple(rules)

@@ -167,13 +167,17 @@ def _parse(
 
 
 def _check_rules(parsed: PolicyFile, source: str, lines: Lines) -> None:
+    problems = []
     for place, rule in enumerate(parsed.rule):
         if problem := pattern_problem(rule):
-            where = lines.of(("rule", place, "args"))
-            raise PolicyError(f"{source}:{where}: rule {rule.id!r}: {problem}")
+            where = lines.of(("rule", place, "args" if rule.args else "writes"))
+            problems.append(f"{source}:{where}: rule {rule.id!r}: {problem}")
+            continue
         for key, number, problem in failing_examples(rule):
             where = lines.of(("rule", place, key, number))
-            raise PolicyError(f"{source}:{where}: rule {rule.id!r}: {problem}")
+            problems.append(f"{source}:{where}: rule {rule.id!r}: {problem}")
+    if problems:
+        raise PolicyError("\n".join(problems))
 
 
 def _check_layer(parsed: PolicyFile, source: str, lines: Lines) -> None:

@@ -22,15 +22,15 @@ _USER = "toolcell/policy.toml"
 _STRENGTH = {"none": 0, "landlock": 1, "auto": 2, "full": 3}
 
 
-def layer_files(workspace: Path | None) -> list[Path]:
+def layer_files(workspace: str | Path | None) -> list[Path]:
     """Return the files that tighten any policy here, the strongest first, as far as they exist."""
     config = os.environ.get("XDG_CONFIG_HOME", "")
     base = Path(config) if config.startswith("/") else Path("~/.config").expanduser()
-    project = [workspace / PROJECT] if workspace is not None else []
+    project = [Path(workspace) / PROJECT] if workspace is not None else []
     return [path for path in (MANAGED, *project, base / _USER) if os.path.lexists(path)]
 
 
-def tightened_here(policy: ToolPolicy, workspace: Path | None) -> ToolPolicy:
+def tightened_here(policy: ToolPolicy, workspace: str | Path | None) -> ToolPolicy:
     """Apply the layers of this machine, this project and this user; raises PolicyError."""
     for path in layer_files(workspace):
         if policy.source and path.resolve() == Path(policy.source).resolve():

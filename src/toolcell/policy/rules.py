@@ -4,10 +4,11 @@ A rule that allows has to fit a call wholly; a rule that asks or denies applies 
 may fit. A rule without a decision only narrows the cell of what it may fit.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictFloat, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
 from toolcell.model import Action, CellSettings, Limits
@@ -31,7 +32,21 @@ def _as_prefix(value: Any) -> Any:
 Text = Annotated[str, Field(min_length=1)]
 # A list that is written and empty would match everything, or nothing: it is refused.
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
-Alternatives = Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+def _is_word(text: str) -> str:
+    """Refuse what no word of a command can be, so that no rule waits for it in vain."""
+    if found := _OPERATORS.search(text):
+        raise ValueError(
+            f"{text!r} is no word of a command: {found[0]!r} is the shell's. A prefix is the start "
+            "of one command; write one for each, because lines are taken apart"
+        )
+    return text
+
+
+_OPERATORS = re.compile(r"[;&|<>`$()\s]")
+Word = Annotated[Text, AfterValidator(_is_word)]
+Alternatives = Annotated[tuple[Word, ...], Field(min_length=1)]
 Prefix = Annotated[tuple[Alternatives, ...], BeforeValidator(_as_prefix), Field(min_length=1)]
 Prefixes = Annotated[tuple[Prefix, ...], BeforeValidator(_as_list), Field(min_length=1)]
 Number = StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)]
@@ -40,7 +55,7 @@ RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 def _as_condition(value: Any) -> Any:
     """Take a plain value for {equals = value}, a list for {one_of = list}."""
-    if isinstance(value, dict):
+    if isinstance(value, dict | Condition):
         return value
     return {"one_of": value} if isinstance(value, list | tuple) else {"equals": value}
 
@@ -117,7 +132,7 @@ class Rule(Frozen):
     @model_validator(mode="after")
     def _makes_sense(self) -> "Rule":
         if self.decision in (Action.ASK, Action.DENY) and not self.reason.strip():
-            raise _in("reason", f"a rule that {self.decision}s says why: write reason = ...")
+            raise _in("reason", f"is missing: a rule with decision {self.decision} says why")
         if self.decision is None and not self.narrows:
             raise _in("decision", "is missing: write allow, ask or deny, or narrow the cell")
         if self.reads_commands and self.writes:
