@@ -272,7 +272,7 @@ async def test_no_process_is_killed_by_its_number(
     assert (await run.sh("trap '' TERM; setsid sleep 60 & sleep 60")).status == "timed_out"
     task = asyncio.create_task(run.sh("touch on; sleep 60"))
     await until((workspace / "on").exists, "the command runs")
-    run.controller.cancel(run.last_id)
+    assert run.controller.cancel(run.last_id)
     assert (await task).status == "cancelled"
     await run.controller.close()
     assert sent == []

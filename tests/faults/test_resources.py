@@ -475,13 +475,14 @@ async def test_a_hoard_of_one_call_is_not_missed_by_another(
     code = marked(_HOARDS[kind], mark, 60)
     hoard = asyncio.create_task(run.py(code))
     await until((workspace / "parked").exists, "the control: it has what it can get", 15)
+    hoarding = run.last_id
     flow = "head -c 3000000 /dev/zero | tr '\\0' x | wc -c; echo done >&2"
     others = await asyncio.gather(*(run.sh(flow) for _ in range(3)))
     assert [other.output.strip() for other in others] == ["3000000"] * 3, others[0].for_llm()
     nested = "import os, socket, signal; os.pipe(); socket.socketpair(); print('can')"
     assert (await run.py(nested)).output == "can\n"
     assert not hoard.done(), "while the hoard was there"
-    run.controller.cancel(run.last_id)
+    assert run.controller.cancel(hoarding)
     assert (await hoard).output.strip() not in ("", "0")
     assert mark.pids() == []
 

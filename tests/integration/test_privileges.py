@@ -62,7 +62,7 @@ async def test_the_outer_user_is_not_root_and_owns_nothing_of_roots(
     process = psutil.Process(processes("sleep\x0020.0177")[0])
     uids, gids = process.uids(), process.gids()
     groups = _fields(Path(f"/proc/{process.pid}/status").read_text())["Groups"].split()
-    run.controller.cancel(run.last_id)
+    assert run.controller.cancel(run.last_id)
     await task
     if os.geteuid() == 0:
         assert 0 not in uids
