@@ -162,3 +162,11 @@ def test_a_regular_expression_that_hangs_others_takes_linear_time():
 def test_an_empty_condition_is_refused():
     with pytest.raises(ValidationError, match="would match anything"):
         Condition()
+
+
+def test_a_text_with_directories_is_compared_as_a_path_too(place):
+    allowed = compiled({"glob": "docs/**"}, place)
+    assert allowed.holds({"a": "docs/x"}, every=True)
+    assert not allowed.holds({"a": "docs/../../etc/passwd"}, every=True)
+    denied = ArgumentTest("a", Condition(glob=".git/**"), place, is_path=False, loose=True)
+    assert denied.holds({"a": "./x/../.git/config"}, every=False)

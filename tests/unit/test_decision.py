@@ -297,6 +297,43 @@ def test_a_prefix_covers_a_call_only_where_all_that_is_asked_about_begins_so():
     assert not covers("$X")
     assert not covers("ls"), "nothing is asked about"
     assert not covers("git push", prefix=("git", "push", "origin"))
+    assert not covers("cd ../other && git push")
+    assert covers("git push origin main", prefix=("git", "push", "origin"))
+
+
+def test_a_grant_for_a_program_without_subcommands_is_for_that_very_command():
+    asks = [
+        rule(id=f"r{n}", tool="shell", command=name, decision="ask")
+        for n, name in enumerate(["mkdir", "mv", "./deploy.sh"])
+    ]
+    decider = Decider(ToolPolicy(allow=["shell"], rules=asks))
+
+    def covers(asked, command):
+        prefix = decider.prefix(prepared("shell", command=asked))
+        return decider.covers(prefix, prepared("shell", command=command))
+
+    for command in ("mkdir -p build/x", "mv build x", "./deploy.sh staging"):
+        assert covers(command, command)
+        assert not covers(command, f"{command} ../../y")
+    assert not covers("./deploy.sh staging", "cd /tmp/x && ./deploy.sh staging")
+
+
+@pytest.mark.parametrize(
+    "path", ["/proc/self/cwd/.git/x", "/proc/1/root/etc/x", "/dev/fd/3", "/dev/stdin"]
+)
+def test_a_path_of_another_process_may_lead_anywhere(path, tmp_path):
+    guard = rule(tool="write_file", writes="**/.git/**", decision="ask")
+    here = rule(id="all", tool="write_file", args={"path": {"under": "."}}, decision="allow")
+    rules = policy(guard, here)
+    assert decide(rules, "write_file", tmp_path, path=path, content="").rule_id == "r"
+
+
+@pytest.mark.parametrize(
+    "command", ["rm --recursive --force x", "rm -Rf x", "rm -R --force x", "rm --rec -f x"]
+)
+def test_an_option_in_another_spelling_is_the_same_one(command):
+    assert line(policy(DENY_RM), command).rule_id == "rm"
+    assert line(ToolPolicy(allow=["shell"], rules=[DENY_RM]), "rm -r x").action == "allow"
 
 
 def test_an_action_is_never_made_milder_by_another_rule():

@@ -4,6 +4,7 @@ A path has two views (see `paths`), and a list has many elements. A rule that al
 every one of them to fit; a rule that asks or denies is content with one.
 """
 
+import posixpath
 import re
 from collections.abc import Callable
 from typing import Any
@@ -57,9 +58,9 @@ class ArgumentTest:
             self.path_tests.append(
                 (f"under = {_shown(condition.under)}", Under(condition.under, workspace))
             )
-        self._compile_globs(condition, is_path=is_path)
+        self._compile_globs(condition, is_path=is_path, loose=loose)
 
-    def _compile_globs(self, condition: Condition, *, is_path: bool) -> None:
+    def _compile_globs(self, condition: Condition, *, is_path: bool, loose: bool) -> None:
         for key, globs in (("glob", condition.glob), ("not_glob", condition.not_glob)):
             if not globs:
                 continue
@@ -68,7 +69,7 @@ class ArgumentTest:
             if is_path:
                 self.path_tests.append((words, _path_glob(globs, wanted=wanted)))
             else:
-                self.tests.append((words, _text_glob(globs, wanted=wanted)))
+                self.tests.append((words, _text_glob(globs, wanted=wanted, loose=loose)))
 
     def holds(self, arguments: dict[str, Any], *, every: bool) -> bool:
         """Whether the argument is there and fits."""
@@ -133,11 +134,21 @@ def _path_glob(globs: tuple[str, ...], *, wanted: bool) -> Callable[[View], bool
     return lambda view: match(view) is wanted
 
 
-def _text_glob(globs: tuple[str, ...], *, wanted: bool) -> Test:
+def _text_glob(globs: tuple[str, ...], *, wanted: bool, loose: bool) -> Test:
+    """A text is compared as it is, and where a glob has directories, as a path made short too."""
     matches = [glob_pattern(each) for each in globs]
-    return lambda value: (
-        isinstance(value, str) and any(match(value) is not None for match in matches) is wanted
-    )
+    as_path = any("/" in each for each in globs)
+    quantifier = any if loose else all
+
+    def fits(text: str) -> bool:
+        return any(match(text) is not None for match in matches) is wanted
+
+    def test(value: Any) -> bool:
+        if not isinstance(value, str):
+            return False
+        return quantifier(map(fits, (value, posixpath.normpath(value)) if as_path else (value,)))
+
+    return test
 
 
 def linear_regex(pattern: str, *, loose: bool = False) -> Test:

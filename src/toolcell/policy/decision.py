@@ -31,6 +31,14 @@ from toolcell.policy.rules import Rule, narrow_cell, narrow_limits
 from toolcell.shell import Line, read_in_thread
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
+_WITH_SUBCOMMANDS = frozenset(
+    [
+        *("git", "hg", "svn", "gh", "npm", "pnpm", "yarn", "pip", "pip3", "uv", "poetry", "cargo"),
+        *("go", "docker", "podman", "kubectl", "helm", "terraform", "apt", "apt-get", "dnf"),
+        *("brew", "systemctl", "aws", "gcloud", "az", "conda", "dotnet", "mvn", "gradle"),
+    ]
+)
+_MOVES = (("cd",), ("pushd",), ("popd",), (None,))
 _SHOWN = 200
 _STRICTNESS = {Action.ALLOW: 0, Action.ASK: 1, Action.DENY: 2}
 
@@ -115,19 +123,26 @@ class Decider:
         """Return the start of the one command of a line that is asked about, if it is plain.
 
         It is what a grant for the rest of a run may name: the program and its subcommand, or
-        the whole command where the second word is none.
+        the whole command of a program that has none.
         """
         asked = self._asked(prepared)
         if len(asked) != 1 or asked[0] is None:
             return ()
-        words = asked[0]
-        return words[:2] if len(words) > 1 and _SUBCOMMAND.fullmatch(words[1]) else words
+        return asked[0][:2] if _has_subcommand(asked[0]) else asked[0]
 
     def covers(self, prefix: tuple[str, ...], prepared: PreparedToolCall) -> bool:
-        """Whether all that is asked about in a call are plain commands that begin so."""
+        """Whether all that is asked about in a call are plain commands that a grant is for.
+
+        Of a program with subcommands they begin so; any other command has to be the same one. A
+        line that changes the directory makes other commands of them.
+        """
+        proposal = Proposal.of(prepared, self.workspace)
+        if any(part.words[:1] in _MOVES for part in proposal.parts):
+            return False
         asked = self._asked(prepared)
+        length = len(prefix) if _has_subcommand(prefix) else None
         return bool(asked) and all(
-            words is not None and words[: len(prefix)] == prefix for words in asked
+            words is not None and words[:length] == prefix for words in asked
         )
 
     def _asked(self, prepared: PreparedToolCall) -> list[tuple[str, ...] | None]:
@@ -287,6 +302,12 @@ def _doubted(part: Part, rules: _ForTool, best: Ruling | None) -> Ruling | None:
     if part.doubt and rules.reads_commands:
         return Ruling(Action.ASK, "doubtful-command", part.doubt, part)
     return None
+
+
+def _has_subcommand(words: tuple[str, ...]) -> bool:
+    return (
+        len(words) > 1 and words[0] in _WITH_SUBCOMMANDS and bool(_SUBCOMMAND.fullmatch(words[1]))
+    )
 
 
 def _plain_words(part: Part) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _LONGEST = 4096  # PATH_MAX: no file has a longer one
+_ANOTHER_PROCESS = re.compile(r"/(?:proc/[^/]+/(?:cwd|root|fd|task)|dev/(?:fd|stdin))(?:/|$)")
 _NOWHERE = "/tmp"  # noqa: S108  # where a cell without a workspace stands
 
 
@@ -53,6 +54,8 @@ class Workspace:
             # Of the path as written: `..` after a link leads elsewhere than a normalised one.
             real = os.path.realpath(os.path.join(self.given, path))  # noqa: PTH118
         except (OSError, ValueError):
+            return None
+        if _ANOTHER_PROCESS.match(lexical):  # here they would lead where the controller stands
             return None
         both = (self._view(lexical), self._view(real))
         return both[:1] if both[0] == both[1] else both

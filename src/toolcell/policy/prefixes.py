@@ -16,6 +16,14 @@ from toolcell.policy.rules import Prefix
 Words = tuple[str | None, ...]
 
 _SYSTEM = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
+# Options that are another spelling of a letter, where rules are likely to name one.
+_RECURSIVE = {"R": "r", "--recursive": "r"}
+_SAME = {
+    "rm": {**_RECURSIVE, "--force": "f", "--dir": "d"},
+    "cp": {**_RECURSIVE, "--force": "f", "--archive": "a"},
+    "git": {"--force": "f", "--delete": "d", "--all": "a"},
+    "docker": {"--force": "f"},
+}
 _CLUSTER = re.compile(r"-[A-Za-z]+")
 _SHORTEST_ABBREVIATION = 3  # "--f" for --force, as getopt_long(3) takes it
 
@@ -36,7 +44,7 @@ def fit(prefix: Prefix, words: Words) -> Fit:
     first = _program(prefix[0], words[0])
     if first is Fit.NO:
         return Fit.NO
-    rest = _rest(prefix[1:], words[1:])
+    rest = _rest(prefix[1:], words[1:], _SAME.get(posixpath.basename(words[0] or ""), {}))
     return min(first, rest)
 
 
@@ -78,7 +86,7 @@ def _program(element: tuple[str, ...], word: str | None) -> Fit:
     return Fit.NO
 
 
-def _rest(elements: Prefix, words: Words) -> Fit:
+def _rest(elements: Prefix, words: Words, same: dict[str, str]) -> Fit:
     """Find the elements in order, each behind options that may stand before it.
 
     An option of a rule may stand anywhere behind the word before it.
@@ -86,7 +94,7 @@ def _rest(elements: Prefix, words: Words) -> Fit:
     best, position = Fit.LIKELY, 0
     for element in elements:
         if element[0].startswith("-"):
-            found = _option(element, words[position:])
+            found = _option(element, words[position:], same)
         else:
             found, position = _word(element, words, position)
         if found is Fit.NO:
@@ -109,11 +117,17 @@ def _word(element: tuple[str, ...], words: Words, position: int) -> tuple[Fit, i
     return Fit.NO, position
 
 
-def _option(element: tuple[str, ...], words: Words) -> Fit:
+def _option(element: tuple[str, ...], words: Words, same: dict[str, str]) -> Fit:
     given = [word for word in words if word is not None]
     letters = {letter for word in given if _CLUSTER.fullmatch(word) for letter in word[1:]}
+    letters |= {
+        letter
+        for name, letter in same.items()
+        if name in letters or any(_is_long(name, word) for word in given)
+    }
     for option in element:
-        if _CLUSTER.fullmatch(option) and set(option[1:]) <= letters:
+        wanted = same.get(option) or (option[1:] if _CLUSTER.fullmatch(option) else "")
+        if wanted and {same.get(letter, letter) for letter in wanted} <= letters:
             return Fit.LIKELY
         if any(_is_long(option, word) or fnmatchcase(word, option) for word in given):
             return Fit.LIKELY
