@@ -77,10 +77,8 @@ class ArgumentTest:
 
     def failing(self, arguments: dict[str, Any], *, every: bool) -> str | None:
         """Return what does not fit, in words, or None."""
-        given = [*values_at(arguments, self._keys)]
         whole = arguments.get(self.name, self._default)
-        if not given and whole is not NOTHING:
-            given = [*values_at(whole, [])]
+        given = self._given(arguments, whole)
         if not given:
             return f"the call has no argument `{self.name}`"
         quantifier = all if every else any
@@ -92,6 +90,11 @@ class ArgumentTest:
             if not quantifier(self._path(each, path_test, every) for each in given):
                 return f"`{self.name}` is {_brief(given)}, not {words}"
         return None
+
+    def _given(self, arguments: dict[str, Any], whole: Any) -> list[Any]:
+        if whole is NOTHING:
+            return [*values_at(arguments, self._keys)]
+        return [*values_at(whole, [])] if isinstance(whole, list) else [whole]
 
     def _path(self, value: Any, test: Callable[[View], bool], every: bool) -> bool:
         if not isinstance(value, str):

@@ -82,14 +82,16 @@ class Under:
     """The condition that a path lies in one of some directories, really."""
 
     def __init__(self, directories: Iterable[str], workspace: Workspace) -> None:
-        self._directories = [workspace.directory(each) for each in directories]
+        found = [workspace.directory(each) for each in directories]
+        self._directories = [(each, each.rstrip("/") + "/") for each in found]
 
     def __call__(self, view: View) -> bool:
         """Whether one view of a path does."""
-        return any(
-            view.absolute == each or view.absolute.startswith(each.rstrip("/") + "/")
-            for each in self._directories
-        )
+        path = view.absolute
+        for directory, below in self._directories:
+            if path.startswith(below) or path == directory:
+                return True
+        return False
 
 
 class PathGlobs:
