@@ -572,6 +572,24 @@ def test_a_nested_argument_that_is_misspelt_is_an_error(name):
         check_policy(policy, ToolRegistry([NESTED]))
 
 
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("write_file", {"path": {"min": 3}}),
+        ("read_file", {"start_line": {"regex": "1.*"}}),
+        ("list_files", {"limit": {"glob": "1*"}}),
+    ],
+)
+def test_a_condition_that_no_value_can_meet_is_an_error(tool, args):
+    never = rule(tool=tool, decision="deny", args=args)
+    with pytest.raises(PolicyError, match="never fits"):
+        check_policy(policy(never), ToolRegistry.builtin())
+    fits = rule(
+        tool="list_files", decision="deny", args={"limit": {"max": 3}, "glob": {"glob": "*"}}
+    )
+    check_policy(policy(fits), ToolRegistry.builtin())
+
+
 def test_every_tool_that_a_rule_names_has_its_arguments():
     names = rule(tool=["write_file", "shell"], decision="deny", args={"path": "x"})
     with pytest.raises(PolicyError, match="shell has no argument 'path'"):

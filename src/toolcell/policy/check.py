@@ -8,7 +8,7 @@ from toolcell.errors import PolicyError
 from toolcell.model import ToolDefinition
 from toolcell.policy.document import ToolPolicy
 from toolcell.policy.rules import Rule, is_wild
-from toolcell.policy.schemas import has_argument, path_arguments
+from toolcell.policy.schemas import has_argument, path_arguments, type_of
 
 
 def check_policy(
@@ -49,6 +49,8 @@ def _problems(rule: Rule, there: dict[str, ToolDefinition]) -> list[str]:
         named = [each for each in without if each.name in rule.tool]
         if named or without == matched:
             found.append(_no_argument(rule, name, named or matched))
+        else:
+            found += _misfits(rule, name, [each for each in matched if each not in without])
     if rule.reads_commands and not any(each.shell_line for each in matched):
         found.append(
             f"{_where(rule)} looks at commands, and {_names(matched)} has no argument that is a "
@@ -72,6 +74,21 @@ def _meant(name: str, there: dict[str, ToolDefinition]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"the tools are {', '.join(sorted(there))}"
+
+
+_OF_TEXT = ("regex", "glob", "not_glob", "under")
+_OF_NUMBERS = ("min", "max")
+
+
+def _misfits(rule: Rule, name: str, tools: Sequence[ToolDefinition]) -> list[str]:
+    """Conditions that no value of an argument's type can meet, in any of the tools."""
+    types = {type_of(each, name) for each in tools}
+    said = rule.args[name].model_fields_set
+    numbers, texts = types <= {"integer", "number"}, types == {"string"}
+    wrong = [key for key in _OF_TEXT if key in said and (numbers or types == {"boolean"})]
+    wrong += [key for key in _OF_NUMBERS if key in said and (texts or types == {"boolean"})]
+    kind = " or ".join(sorted(filter(None, types)))
+    return [f"{_where(rule)}: `{key}` never fits {name!r}, which is a {kind}" for key in wrong]
 
 
 def _no_argument(rule: Rule, name: str, matched: Sequence[ToolDefinition]) -> str:

@@ -47,6 +47,14 @@ def default_of(definition: ToolDefinition, name: str) -> Any:
     return schema.get("default", NOTHING) if isinstance(schema, dict) else NOTHING
 
 
+def type_of(definition: ToolDefinition, name: str) -> str | None:
+    """Return the one JSON type of an argument, or None where it has several, or none is said."""
+    properties = definition.spec.input_schema.get("properties") or {}
+    schema = properties.get(name)
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
 def _paths(schema: Any, root: Schema, name: str, depth: int) -> Iterator[str]:
     for each in _forms(schema, root, depth):
         if name and each.get("format") in _PATH_FORMATS:
