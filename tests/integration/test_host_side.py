@@ -76,6 +76,8 @@ async def test_what_is_kept_of_calls_is_not_kept_in_the_workspace(
     async with ToolController(ToolRegistry.builtin(), policy, workspace) as controller:
         asked = await controller.handle(shell("1", "true"))
         assert isinstance(asked, ApprovalRequest), "the control"
+    beside = EventLog(workspace / ".." / "beside.db")
+    ToolController(ToolRegistry.builtin(), policy, workspace, events=beside)
 
 
 async def test_a_changed_copy_of_a_policy_has_a_version_of_its_own(workspace: Path) -> None:

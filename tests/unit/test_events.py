@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import multiprocessing
 import os
 import resource
 import shutil
@@ -160,27 +159,38 @@ def test_events_of_many_threads_are_one_chain(path, log):
     assert verify(path).intact
 
 
-def _write_some(path, writer, barrier):
-    log = EventLog(path)
-    barrier.wait()
-    for number in range(50):
-        log(event(number, run=f"run_{writer}"))
-    log.close()
+_WRITER = """
+import sys
+from datetime import UTC, datetime
+from toolcell.events import Event, EventKind, EventLog
+log = EventLog(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(50):
+    log(Event(at=datetime(2030, 1, 1, tzinfo=UTC), kind=EventKind.RECEIVED, run=sys.argv[2],
+        key=f"key_{number}", call_id=f"c{number}", tool_name="echo"))
+"""
 
 
 def test_events_of_many_processes_are_one_chain_also_where_all_begin_it(path):
-    # Forking from pytest's process, which has threads in other tests, warns; spawned ones do not.
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(4)
-    writers = [context.Process(target=_write_some, args=(path, n, barrier)) for n in range(4)]
+    runs = [f"run_{number}" for number in range(4)]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(path), run],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for run in runs
+    ]
     for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert [writer.exitcode for writer in writers] == [0] * 4
+        assert writer.stdout.readline() == b"ready\n"
+    for writer in writers:  # none has opened the log yet: now all do
+        writer.stdin.write(b"go\n")
+        writer.stdin.flush()
+    assert [writer.communicate() and writer.returncode for writer in writers] == [0] * 4
     found = events_in(path)
-    for writer in range(4):
-        mine = [one.call_id for one in found if one.run == f"run_{writer}"]
+    for run in runs:
+        mine = [one.call_id for one in found if one.run == run]
         assert mine == [f"c{number}" for number in range(50)]
     assert verify(path).intact
     assert not list(path.parent.glob("*.new"))
