@@ -221,3 +221,46 @@ def test_code_that_cannot_be_read_leaves_nothing_behind_for_what_follows():
     line = read_line(f"ls; {broken}; PATH=/x; env nice git push")
     assert line.commands[0].doubt == ""
     assert line.commands[-1].words == ("git", "push")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat <<E\na\\\nb\nE",
+        "cat <<E\n${x:-\nE\n}\nE",
+        'echo "$\\\n(a)"',
+        "echo $(\\\n(a))",
+    ],
+)
+def test_a_line_whose_end_bash_may_see_elsewhere_is_unreadable(text):
+    assert read_line(text).unreadable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat <<'E'\na\\\nb\nE",
+        'cat <<"E"\n${x:-\nE',
+        "cat <<E\na\\\\\nb $x\nE",
+        "cat <<-E\n\ta\n\tE",
+        "make \\\n  -j4 && cat <<E\na\nE",
+        "echo $(\\\n a)",
+    ],
+)
+def test_a_line_continued_where_nothing_hangs_on_it_is_read(text):
+    assert not read_line(text).unreadable
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("echo \"${x:-'$(a)'}\"", False),
+        ("cat <<E\n${x:-'`a`'}\nE", False),
+        ("echo \"${x:-'b'}\"", True),
+        ("echo '$(a)' ${x:-'$(a)'}", True),
+        ("echo \"$(echo '$(a)')\"", True),
+        ("echo \"it's\" '\"' ", True),
+    ],
+)
+def test_single_quotes_inside_double_quotes_keep_nothing_from_running(text, seen):
+    assert (None not in [command.words[0] for command in read_line(text).commands]) is seen

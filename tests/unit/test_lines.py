@@ -284,7 +284,7 @@ def test_the_shell_reads_numbers_without_a_doubt_and_unseen_text_with_one():
 
 
 def test_the_directory_of_a_write_is_every_one_that_may_be():
-    assert writes("cd a && cd b && echo > f") == ["f", "a/f", "b/f", "a/b/f"]
+    assert writes("cd a; cd b; echo > f") == ["f", "a/f", "b/f", "a/b/f"]
     assert writes("cd /x; echo > f") == ["f", "/x/f"]
     assert writes("cd; echo > f; echo > /g") == ["f", None, "/g"]
     assert None in writes("for x in " + "; ".join(["a; do cd $x", "cd b; done", "touch f"]))
@@ -324,7 +324,7 @@ def test_redirections_say_which_are_by_the_shell():
         "echo x > /dev/stderr",
         "echo > /dev/tty",
         "exec 3>&-",
-        "echo 3>&1 >/dev/fd/4",
+        "echo 3>&1 >/dev/fd/2",
         "echo | tee /dev/null",
         "echo > /proc/self/fd/1",
     ],

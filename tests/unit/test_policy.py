@@ -108,7 +108,9 @@ def test_a_limit_that_is_not_finite_is_refused(line):
 
 @pytest.mark.parametrize("line", ["processes = true", 'processes = "64"', "wall = true"])
 def test_a_limit_is_not_coerced(line):
-    with pytest.raises(PolicyError, match=r"p\.toml:3: `limits\..*expected a (whole number|number|duration)"):
+    with pytest.raises(
+        PolicyError, match=r"p\.toml:3: `limits\..*expected a (whole number|number|duration)"
+    ):
         parse_policy(f"version = 1\n[limits]\n{line}", "p.toml")
 
 

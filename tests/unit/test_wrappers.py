@@ -90,7 +90,7 @@ def test_every_launcher_starts_the_command_behind_its_options(name):
         assert behind.doubt
         assert behind.inner == (Inner((Unknown.ANY,)),)
     elif launcher.joins:
-        assert behind.inner == (Code("git push", f"what {name} is given"),)
+        assert behind.inner == (Code("git push", f"what {name} is given", "posix"),)
     elif launcher.each:
         assert [code.text for code in behind.inner] == ["git", "push"]
     elif name in ("su", "runuser"):

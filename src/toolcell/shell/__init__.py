@@ -2,11 +2,12 @@
 
     text -> words (plain) or a tree (parser) -> reading: commands, wrappers, doubts, writes -> Line
 
-`lines` is the door. `parser`, `nodes`, `words`, `arithmetic`, `expansions` and `tree` know the
-syntax; `reading` gathers facts and knows none. Behind commands that start others look `behind`,
-`wrappers`, `launch`, `launchers`, `feeders` and `shells`; `effects`, `variables`, `doubts`, `git`
-and `scripts` know what makes a command do another thing than its words say; `written`, `copied`,
-`downloads`, `places`, `directories` and `writing` where it writes. Whatever is not understood is
+`lines` is the door. `parser`, `nodes`, `words`, `arithmetic`, `expansions`, `redirections` and
+`tree` know the syntax; `reading` gathers facts and knows none (`given` is what stands around a
+command). Behind commands that start others look `behind`, `wrappers`, `launch`, `launchers`,
+`feeders` and `shells`; `effects`, `variables`, `doubts`, `telling`, `git` and `scripts` know what
+makes a command do another thing than its words say; `written`, `copied`, `downloads`, `packed`,
+`versioned`, `places`, `directories` and `writing` where it writes. Whatever is not understood is
 said, and never left out.
 """
 

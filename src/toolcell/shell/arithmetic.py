@@ -9,7 +9,7 @@ from toolcell.shell.variables import UNSEEN, names_in
 from toolcell.shell.words import word_of
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_COUNTS = frozenset(["#", "?", "$", "!", "-", "LINENO", "RANDOM", "SECONDS", "EPOCHSECONDS", "UID"])
+_COUNTS = frozenset(["#", "?", "$", "!", "-"])
 
 
 def sources(parts: Sequence[Node]) -> set[str]:

@@ -1,9 +1,10 @@
 """Copies, moves and links: what is put where."""
 
 import posixpath
+import re
 
 from toolcell.shell.facts import Unknown, Word, Words
-from toolcell.shell.options import Found, read, spec
+from toolcell.shell.options import Found, read, shortened, spec, valued
 from toolcell.shell.places import Places, below, everything
 
 _CP = spec(
@@ -30,6 +31,10 @@ _INSTALL = spec(
 )
 
 
+# With these whole trees are copied, and what is in them is not known.
+_TREES = ("r", "R", "a", "recursive", "archive")
+
+
 def destinations(found: Found) -> tuple[Places, Places]:
     """Split the operands of cp, mv or ln into what is taken and where it is put."""
     directories = found.values("t", "target-directory")
@@ -48,7 +53,9 @@ def copied(words: Words) -> Places:
     if found.has("parents"):
         texts = [each for each in sources if isinstance(each, str)]
         places += [posixpath.join(str(places[0]), each.lstrip("/")) for each in texts]
-    return places
+    if found.has("l", "link"):
+        places += sources  # the copy is the same file
+    return [*places, Unknown.ANY] if found.has(*_TREES) else places
 
 
 def moved(words: Words) -> Places:
@@ -88,10 +95,15 @@ def converted(words: Words) -> Places:
     """`dd of=FILE`."""
     texts = [word for word in words[1:] if isinstance(word, str)]
     places: Places = [word.partition("=")[2] for word in texts if word.startswith("of=")]
-    return [*places, Unknown.ANY] if Unknown.ANY in words else places
+    return [*places, *(word for word in words[1:] if isinstance(word, Unknown))]
 
 
-_RSYNC_FILES = ("--log-file=", "--backup-dir=", "--write-batch=", "--partial-dir=", "--temp-dir=")
+_RSYNC_FILES = (
+    "-T|--log-file|--backup-dir|--write-batch|--only-write-batch|--partial-dir|--temp-dir"
+)
+
+
+_DEEP = rf"-[^-\We]*[ra]|{shortened('recursive archive files-from')}"
 
 
 def _is_remote(place: Word) -> bool:
@@ -102,7 +114,10 @@ def transferred(words: Words) -> Places:
     """rsync, scp: the last operand, unless it lies on another machine."""
     operands = [word for word in words[1:] if isinstance(word, Unknown) or word[:1] != "-"]
     texts = [word for word in words[1:] if isinstance(word, str)]
-    files: Places = [text.partition("=")[2] for text in texts if text.startswith(_RSYNC_FILES)]
+    files = valued(words, f"(?:{_RSYNC_FILES})")
     if not operands or _is_remote(operands[-1]):
         return files
-    return [*files, operands[-1], *(below(operands[-1], source) for source in operands[:-1])]
+    target, sources = operands[-1], operands[:-1]
+    places = [*files, target, *(below(target, source) for source in sources)]
+    is_tree = any(re.match(_DEEP, text) for text in texts)
+    return [*places, Unknown.ANY] if is_tree else places

@@ -8,11 +8,23 @@ from itertools import pairwise
 from toolcell.shell.facts import Unknown, Word
 
 _MOST = 8  # directories to keep apart; with more, the place counts as unknown
-_DEVICES = re.compile(
-    r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty|fd/\d+)|/proc/(?:self|\d+)/fd/\d+"
+_DEVICES = re.compile(r"/dev/(?:null|zero|full|tty)")
+_OUTPUTS = re.compile(r"/dev/(?:stdout|stderr|fd/[12])|/proc/(?:self|thread-self)/fd/[12]")
+# These lead to a file, or a directory, that something else has opened or is in.
+_OPENED = re.compile(
+    r"/dev/(?:fd|stdin|stdout|stderr)(?:/|$)|/proc/[^/]+/(?:.*/)?(?:fd|cwd|root|task|map_files)(?:/|$)"
 )
 _SOCKETS = re.compile(r"/dev/(?:tcp|udp)/")
+_SOCKET_PARTS = re.compile(
+    r"/dev(?!/(?:null|zero|full|u?random|shm|tty|std(?:in|out|err)|fd)\b)(?:/|\b)"
+    r"|\b(?:tcp|udp)/"
+)
 _HOME = re.compile(r"~")
+
+
+def names_socket(text: str) -> bool:
+    """Whether a line can make a path out of its text for which bash opens a connection."""
+    return _SOCKET_PARTS.search(re.sub(r"[\\'\"]", "", text)) is not None
 
 
 def is_socket(path: Word) -> bool:
@@ -25,7 +37,9 @@ class Directories:
 
     def __init__(self) -> None:
         self._current = [""]
+        self._entered: list[str] = []  # by the last `cd`
         self._unsure = False
+        self.reopens_output = False  # by a name such as /dev/stdout
         self._links: list[tuple[str, str | None]] = []
 
     def enter(self, directory: Word) -> None:
@@ -34,7 +48,21 @@ class Directories:
             self._unsure = True
             return
         entered = [posixpath.join(each, directory) for each in self._current]
-        self._current += [each for each in dict.fromkeys(entered) if each not in self._current]
+        self._unsure = self._unsure or any(map(_is_opened, entered))
+        self._entered = entered
+        self.widen(entered)
+
+    def current(self) -> list[str]:
+        """Every directory that may be the current one, as far as they are known."""
+        return list(self._current)
+
+    def narrow(self) -> None:
+        """Note that the last `cd` has succeeded."""
+        self._current = list(dict.fromkeys(self._entered)) or self._current
+
+    def widen(self, directories: list[str]) -> None:
+        """Note that the current directory may also be one of these."""
+        self._current = list(dict.fromkeys([*self._current, *directories]))
         if len(self._current) > _MOST:
             del self._current[_MOST:]
             self._unsure = True
@@ -44,6 +72,7 @@ class Directories:
         for path in self.paths(name):
             parent = posixpath.dirname(path or "")
             there = posixpath.join(parent, target) if isinstance(target, str) else None
+            there = None if there is not None and _is_opened(there) else there
             if path is not None and len(self._links) < _MOST**2:
                 self._links.append((path, _tidy(there) if there is not None else None))
 
@@ -53,9 +82,13 @@ class Directories:
             return [None]
         if _DEVICES.fullmatch(_tidy(word)) or not word:
             return []
+        if _OUTPUTS.fullmatch(_tidy(word)):
+            self.reopens_output = True
+            return []
         found: list[str | None] = []
         for directory in self._current:
-            found += _spellings(posixpath.join(directory, word))
+            path = posixpath.join(directory, word)
+            found += [None] if _is_opened(path) else _spellings(path)
         if self._unsure and not word.startswith("/"):
             found.append(None)
         return list(dict.fromkeys(found))
@@ -70,9 +103,20 @@ class Directories:
                 is_below = path == name or str(path).startswith(f"{name}/")
                 rest = str(path)[len(name) + 1 :]
                 there = _tidy(posixpath.join(target, rest)) if target is not None else None
+                there = None if there is not None and _is_opened(there) else there
                 if is_below and there not in found:
                     found.append(there)
         return found
+
+
+def _is_opened(path: str) -> bool:
+    return _OPENED.match(_tidy(path)) is not None or _OPENED.match(_without_dots(path)) is not None
+
+
+def _without_dots(path: str) -> str:
+    """A path without what changes nothing, but with every `..`, which may leave a link."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return "/".join(["", *parts] if path.startswith("/") else parts)
 
 
 def _spellings(path: str) -> list[str]:

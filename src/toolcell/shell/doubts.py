@@ -4,109 +4,30 @@ Each entry names only what a careful person would stop at: options that hold a c
 scripts that can start one. Ordinary use of the same program is not in doubt.
 """
 
+import posixpath
 import re
 from collections.abc import Callable
-from itertools import pairwise
 
 from toolcell.shell.behind import program
-from toolcell.shell.facts import Unknown, Words, listed
+from toolcell.shell.facts import Unknown, Word, Words, listed
 from toolcell.shell.git import git_doubt
-from toolcell.shell.options import read, spec
+from toolcell.shell.options import read, shortened, spec
 from toolcell.shell.scripts import awk_danger, read_sed
+from toolcell.shell.telling import HARMLESS, PAIR_IS_HARMLESS, SAME, TELLING
 
-# Words of a command line that tell a program to run another. Long options may be shortened.
-_TELLING: dict[str, str] = {
-    "tar": r"--checkpoint-a.*|--to-c.*|--use-c.*=?|--info-s.*|--new-v.*|--rsh-c.*|--rmt-c.*"
-    r"|-[^\WIFfCTXbgHKLNV]*[IF].*",
-    "bsdtar": r"--use-compress-program.*",
-    "rsync": r"--rsh.*|--rsync-p.*|-[A-Za-z]*e.*|--daemon|--config.*",
-    "zip": r"-TT.*|--unzip-command.*|-[A-Za-z]*TT.*",
-    "split": r"--fi.*",
-    "sort": r"--co.*",
-    "install": r"--strip-p.*",
-    "man": r"-P.*|--pager.*|-H.*|--html.*|-[a-zA-Z]*P.*|-C.*|--config-file.*",
-    "less": r"\+.*!.*|--lesskey.*|-k.*",
-    "more": r"\+.*!.*",
-    "rg": r"--pre(=.*)?|--hostname-bin.*|--search-zip-bin.*",
-    "ag": r"--pager.*",
-    "ack": r"--pager.*|--ackrc.*|--env",
-    "bat": r"--pager.*|--map-syntax-pager.*",
-    "fzf": r"--preview.*|--bind.*|--execute.*",
-    "ssh": r"-[A-Za-z0-9]*F.*|-[A-Za-z0-9]*I.*|ProxyCommand.*",
-    "scp": r"-[A-Za-z0-9]*[FSD].*",
-    "sftp": r"-[A-Za-z0-9]*[FSD].*",
-    "curl": r"-[#0-9aBfgGiIjJklLMnNOpqRsSvV]*K.*|--config.*|--engine.*",
-    "wget": r"-[bcdEFHkKLmNnpqrSvVx46hi]*e.*|--exec.*|--use-askpass.*|--config.*",
-    "make": r"--ev.*|SHELL=.*|\.SHELLFLAGS=.*|-[A-Za-z]*E.*|MAKEFLAGS=.*",
-    "cmake": r"-E|-C.*|-D\w*(COMMAND|COMPILER_LAUNCHER|LINKER_LAUNCHER|EMULATOR).*=.*",
-    "vim": r"-c.*|-S.*|-s.*|-u.*|--cmd.*|\+\D.*|-[a-zA-Z]*es?.*|--remote.*",
-    "emacs": r"--ev.*|-eval|--exec.*|-l|--load.*|-f|--funcall.*|--script.*|--batch|-batch",
-    "gdb": r"--?ex.*|--?ix.*|--?iex.*|-x|--?command.*|--?init-.*|--?batch.*",
-    "lldb": r"-o.*|-s.*|-S.*|-O.*|-k.*|--one-line.*|--source.*",
-    "gcc": r"-wrapper|-fplugin=.*|-specs=.*|--specs=.*|-B.*|@.*",
-    "go": r"-?-toolexec.*|-?-exec.*|-?-vettool.*|-?-overlay.*",
-    "cargo": r"--config.*|-Z.*",
-    "rustc": r"-C|-Clinker.*|linker=.*|-Z.*",
-    "npm": r"--script-shell.*|--node-options.*|--shell.*|--git=.*|--globalconfig.*"
-    r"|--userconfig.*",
-    "nmap": r"--script.*",
-    "tcpdump": r"-[A-Za-z]*z.*",
-    "openssl": r"-engine|-provider.*|engine",
-    "sqlite3": r"(?:.*\n)?[ \t]*\.[a-z]*(sh|sy|im|ou|on|lo|re|ex|ed|op|sa|ba|ar|cl|du).*"
-    r"|.*(load_extension|readfile|writefile|edit)\s*\(.*|--?init|--?cmd",
-    "psql": r".*(\\!|\\o|\\g|\\w|\\i|\\e|\\copy|\b[Pp][Rr][Oo][Gg][Rr][Aa][Mm]\b).*|-o.*"
-    r"|--output.*|-L.*",
-    "mysql": r".*(\\!|\\T|\\P).*|(?:.*;)?\s*(system|source|tee|pager)\b.*|--pager.*"
-    r"|--tee.*",
-    "lftp": r".*!.*|-f.*",
-    "ed": r"!.*",
-    "crontab": r".*",
-    "at": r".*",
-    "batch": r".*",
-    "tmux": r"run-shell|run|new-session|new|new-window|neww|split-window|splitw|send-keys|send"
-    r"|respawn-.*|if-shell|if|pipe-pane|source-file|source|-f.*|-c.*|display-popup|popup",
-    "screen": r"-X|-dm.*|-c.*|-[a-zA-Z]*S.*",
-    "kubectl": r"--kubeconfig.*",
-    "enable": r"-[a-z]*f.*|-[a-z]*n.*",
-    "hash": r"-[a-z]*p.*",
-    "complete": r".*",
-    "compgen": r"-[CFWP].*",
-    "bind": r"-.*",
-    "fc": r".*",
-}
-_SAME = {
-    **{"gtar": "tar", "gsort": "sort", "gsplit": "split", "gmake": "make", "ripgrep": "rg"},
-    **dict.fromkeys(["vi", "nvim", "view", "ex", "rvim", "vimdiff", "gvim"], "vim"),
-    **dict.fromkeys(["g++", "cc", "c++", "clang", "clang++", "ld"], "gcc"),
-    **dict.fromkeys(["pnpm", "yarn", "npx"], "npm"),
-    **{"batcat": "bat", "mariadb": "mysql", "red": "ed"},
-}
-_COMPILED = {name: re.compile(pattern, re.DOTALL) for name, pattern in _TELLING.items()}
-# Options that look like one of the above and run nothing, or a compressor at most.
-_HARMLESS = {
-    "tar": re.compile(
-        r"-[a-zA-Z]*I(zstd|gzip|pigz|xz|bzip2|pbzip2|lz4|lzma)|--use-compress-program=\w+"
-        r"|--(format|file|files-from|force-local|full-time).*"
-    ),
-    "rsync": re.compile(r"(-[A-Za-z]*e|--rsh=)ssh|--(exclude|existing|executability).*"),
-    "vim": re.compile(r"--version|--help"),
-    "at": re.compile(r"-l|-V"),
-    "crontab": re.compile(r"-l"),
-    "complete": re.compile(r"-p"),
-    "fc": re.compile(r"-l.*|-?\d+"),
-    "bind": re.compile(r"-[lpPsSvV]"),
-    "rustc": re.compile(r"-C"),
-}
-_VALUE_IS_HARMLESS = {
-    ("tar", "I"): re.compile(r"zstd|gzip|pigz|xz|bzip2|pbzip2|lz4|lzma"),
-    ("rsync", "e"): re.compile(r"ssh"),
-}
-_OLD_LETTERS = re.compile(r"[A-Za-z]*[IF][A-Za-z]*")  # without a dash, in the first word only
 _SSH_HARMLESS = re.compile(
     r"(StrictHostKeyChecking|BatchMode|ConnectTimeout|UserKnownHostsFile|IdentitiesOnly|LogLevel"
     r"|ServerAlive\w+|Port|User|IdentityFile|ConnectionAttempts|Compression|ForwardAgent"
     r"|PreferredAuthentications|PasswordAuthentication|HostKeyAlgorithms|RequestTTY)[= ].*",
     re.IGNORECASE,
+)
+# The first word of tar without a dash, as it was written of old.
+_OLD_LETTERS = re.compile(r"\w*[IFg]\w*")
+# Options that name what is written, with a value of which nothing is known.
+_PLACED = re.compile(
+    rf"(?:{shortened('output file directory output-dir output-directory prefix target-directory')}"
+    r"|--?(?:o|out|[a-z]+profile)|of)=[^\0]*\0",
+    re.DOTALL,
 )
 _LONGEST = 4096  # characters of one word
 _COMPUTED = "an argument that is only known at run time may tell {} to run another program"
@@ -114,21 +35,27 @@ _COMPUTED = "an argument that is only known at run time may tell {} to run anoth
 
 def doubt_about(words: Words, *, suspect: bool) -> str:
     """Why a program may run others; `suspect`: variables of the line may hold options."""
-    name = program(words[0])
-    name = _SAME.get(name, name)
+    if any(isinstance(word, str) and _PLACED.fullmatch(word) for word in words[1:]):
+        return "it writes to a place that is only known at run time"
+    called = program(words[0])
+    name = SAME.get(called, called)
     if name == "git":
         return git_doubt(words, suspect=suspect)
     if name in ("find", "gfind", "fd", "fdfind"):
         return _find(words, suspect=suspect)
-    check = _CHECKS.get(name)
+    if name in ("sed", "gsed"):
+        return _sed(words, suspect=suspect)
+    check = _CHECKS.get(called) or _CHECKS.get(name)
     found = check(words) if check else ""
-    if found or name not in _COMPILED:
+    if found or name not in TELLING:
         return found
     for place, word in enumerate(words[1:], 1):
         if isinstance(word, Unknown):
-            if _may_be_option(word, suspect=suspect) and name in _READS_OPTIONS:
+            is_first = name == "tar" and place == 1  # letters, with or without a dash
+            odd = is_first or _may_be_option(word, suspect=suspect)
+            if odd and name in _READS_OPTIONS:
                 return _COMPUTED.format(name)
-        elif word == "--" and name in _READS_OPTIONS:
+        elif word == "--" and name in _ENDS_OPTIONS:
             break
         elif _tells(name, word, place, words):
             return f"{name} can run another program with {_shown(word)}"
@@ -136,7 +63,13 @@ def doubt_about(words: Words, *, suspect: bool) -> str:
 
 
 # For these, a word that only the run knows is in doubt if it may be an option.
-_READS_OPTIONS = listed("tar rsync zip split sort man rg ssh scp sftp make vim sed awk less ag ack")
+_READS_OPTIONS = listed(
+    "tar rsync zip split sort man rg ssh scp sftp make vim sed awk less ag ack npm go cargo rustc"
+    " cmake"
+)
+
+# make takes variables behind a --, cargo and cmake hand options on.
+_ENDS_OPTIONS = _READS_OPTIONS - {"make", "cargo", "cmake"}
 
 
 def _may_be_option(word: Unknown, *, suspect: bool) -> bool:
@@ -148,21 +81,21 @@ def _tells(name: str, word: str, place: int, words: Words) -> bool:
         return True
     if len(word) > _LONGEST:
         return True  # too long to be looked at
-    if not _COMPILED[name].fullmatch(word):
+    if not TELLING[name].fullmatch(word):
         return False
-    harmless = _HARMLESS.get(name)
+    harmless = HARMLESS.get(name)
     if harmless and harmless.fullmatch(word):
         return False
+    pair = PAIR_IS_HARMLESS.get(name)
     value = words[place + 1] if place + 1 < len(words) else ""
-    allowed = _VALUE_IS_HARMLESS.get((name, word[-1:] if word[:2] != "--" else word))
-    return not (allowed and isinstance(value, str) and allowed.fullmatch(value))
+    return not (pair and isinstance(value, str) and pair.fullmatch(f"{word} {value}"))
 
 
 def _shown(word: str) -> str:
     return word if len(word) <= 30 else f"{word[:30]}..."
 
 
-_STREAM = re.compile(r"-|/dev/(stdin|fd/\d+)|/proc/\w+/fd/\d+")
+_UNREAD = "{} runs a script that toolcell does not read"
 _AWK = spec(
     "-bcCghkMnNOPrsStV -f: -F: -v: -e: -E: -i: -l: -W: -d? -D? -L? -o? -p? --assign: --bignum"
     " --characters-as-bytes --csv --exec: --field-separator: --file: --include: --load:"
@@ -175,16 +108,18 @@ def _awk(words: Words) -> str:
     found = read(words[1:], _AWK)
     if found.unknown:
         return f"toolcell does not know the option {found.unknown} of awk"
-    if found.has("i", "l", "include", "load"):
+    if found.has("i", "l", "include", "load", "W"):
         return "awk is told to load more code"
-    if found.has("S", "sandbox"):
+    if found.has("d", "D", "o", "p"):
+        return "awk is told to write what it knows of the program"
+    is_gawk = program(words[0]) == "gawk"
+    if is_gawk and found.has("S", "sandbox"):
         return ""
-    files = found.values("f", "file", "E", "exec")
-    if any(isinstance(file, Unknown) or _STREAM.fullmatch(file) for file in files):
-        return "awk runs what it reads"
+    if found.has("f", "file", "E", "exec"):
+        return _UNREAD.format("awk")
     codes = found.values("e", "source")
-    if not codes and not files:
-        codes = found.operands[:1]
+    if not codes or not is_gawk:
+        codes += found.operands[:1]  # other awks pass over an option -e
     if any(isinstance(code, Unknown) for code in codes):
         return "awk code that is only known at run time can run commands"
     return next(filter(None, (awk_danger(str(code)) for code in codes)), "")
@@ -207,15 +142,17 @@ def sed_code(words: Words) -> tuple[str | None, list[str | Unknown]]:
     return "\n".join(texts) if len(texts) == len(codes) else None, files
 
 
-def _sed(words: Words) -> str:
+def _sed(words: Words, *, suspect: bool) -> str:
     found = read(words[1:], SED, permute=True)
     if found.unknown:
         return f"toolcell does not know the option {found.unknown} of sed"
     if found.has("sandbox"):
         return ""
-    files = found.values("f", "file")
-    if any(isinstance(file, Unknown) or _STREAM.fullmatch(file) for file in files):
-        return "sed runs the script that it reads"
+    if found.has("f", "file"):
+        return _UNREAD.format("sed")
+    given = words[1 : words.index("--")] if "--" in words else words[1:]
+    if any(isinstance(each, Unknown) and _may_be_option(each, suspect=suspect) for each in given):
+        return _COMPUTED.format("sed")
     code, _ = sed_code(words)
     if code is None:
         return "a sed script that is only known at run time can run commands"
@@ -242,33 +179,95 @@ _FIND_VALUES = listed(
 
 
 def _find(words: Words, *, suspect: bool) -> str:
-    for before, word in pairwise(words):
-        is_value = before in _FIND_VALUES
-        if isinstance(word, Unknown) and not is_value and _may_be_option(word, suspect=suspect):
+    is_value = False
+    for word in words[1:]:
+        if isinstance(word, Unknown) and (
+            word is Unknown.ANY or (not is_value and _may_be_option(word, suspect=suspect))
+        ):
             return "an argument that is only known at run time may be an -exec of find"
+        is_value = not is_value and word in _FIND_VALUES
     return ""
+
+
+_MAKE = spec(
+    "-bBdehiIkLmnpqrRsStvw -C: -f: -I: -j? -l? -o: -O? -W: -E: --always-make --directory: --debug?"
+    " --environment-overrides --eval: --file: --makefile: --help --ignore-errors --include-dir:"
+    " --jobs? --keep-going --load-average? --max-load? --check-symlink-times --just-print"
+    " --dry-run --recon --old-file: --assume-old: --output-sync? --print-data-base --question"
+    " --no-builtin-rules --no-builtin-variables --silent --quiet --no-silent --no-keep-going"
+    " --stop --touch --trace --version --print-directory --no-print-directory --what-if:"
+    " --new-file: --assume-new: --warn-undefined-variables --shuffle? --jobserver-style:"
+)
+_STREAM = re.compile(r"-|(.*/)?(stdin|fd/\d+)")
+
+
+def _is_stream(place: Word) -> bool:
+    return isinstance(place, Unknown) or bool(_STREAM.fullmatch(posixpath.normpath(place)))
 
 
 def _make(words: Words) -> str:
-    for place, word in enumerate(words):
-        is_file = isinstance(word, str) and re.fullmatch(r"-[A-Za-z]*f|--file|--makefile", word)
-        if is_file and place + 1 < len(words) and words[place + 1] in ("-", "/dev/stdin"):
-            return "make runs what it reads from standard input"
-        if word in ("-f-", "-f/dev/stdin", "--file=-", "--makefile=-"):
-            return "make runs what it reads from standard input"
+    found = read(words[1:], _MAKE, permute=True)
+    if found.unknown:
+        return f"toolcell does not know the option {found.unknown} of make"
+    if any(_is_stream(file) for file in found.values("f", "file", "makefile")):
+        return "make runs what it reads from standard input"
     return ""
+
+
+def _npm(words: Words) -> str:
+    """`npm exec -c` and `npx -c` take a line of a shell."""
+    given = words[: words.index("--")] if "--" in words else words
+    texts = [word for word in given[1:] if isinstance(word, str)]
+    is_exec = program(words[0]) == "npx" or "exec" in texts or "x" in texts
+    if is_exec and any(re.fullmatch(r"-c.*|--?cal?l?(=.*)?", text) for text in texts):
+        return "npm runs a line of a shell with -c"
+    return ""
+
+
+def _go(words: Words) -> str:
+    """`go env -w CC=...` holds for whatever is built later."""
+    sets = words[1:2] == ("env",) and any(word in ("-w", "--w") for word in words)
+    return "go runs programs that its environment names" if sets else ""
+
+
+_SQLITE_FLAGS = re.compile(
+    r"--?(ascii|bail|batch|box|column|csv|echo|header|html|json|line|list|markdown|noheader|quote"
+    r"|readonly|stats|table|tabs|version|help)"
+)
+
+
+def _sqlite(words: Words) -> str:
+    """Without SQL on its command line, sqlite3 reads commands, of which some run programs."""
+    rest = [w for w in words[1:] if isinstance(w, Unknown) or not _SQLITE_FLAGS.fullmatch(w)]
+    sql = rest[1:] and rest[-1]
+    if isinstance(sql, str) and re.search(r"^\.|\s|;$", sql) and str(rest[0])[:1] != "-":
+        return ""
+    is_asked = any(word in ("-version", "--version", "-help", "--help") for word in words)
+    return "" if is_asked else "sqlite3 runs the commands that it reads"
+
+
+def _ed(words: Words) -> str:
+    return "ed runs the commands that it reads"
+
+
+def _at(words: Words) -> str:
+    return f"{words[0]} runs the commands that it reads" if len(words) == 1 else ""
 
 
 _CHECKS: dict[str, Callable[[Words], str]] = {
     **dict.fromkeys(["awk", "gawk", "mawk", "nawk", "original-awk"], _awk),
-    **dict.fromkeys(["sed", "gsed"], _sed),
     **dict.fromkeys(["ssh", "scp", "sftp", "autossh", "ssh-copy-id"], _ssh),
     "make": _make,
     "gmake": _make,
+    **dict.fromkeys(["npm", "npx"], _npm),
+    "sqlite3": _sqlite,
+    "go": _go,
+    **dict.fromkeys(["ed", "red", "ex"], _ed),
+    **dict.fromkeys(["at", "batch"], _at),
 }
 DOUBTED = (
-    frozenset(_COMPILED)
-    | frozenset(_SAME)
+    frozenset(TELLING)
+    | frozenset(SAME)
     | frozenset(_CHECKS)
-    | {"git", "find", "gfind", "fd", "fdfind"}
+    | {"git", "find", "gfind", "fd", "fdfind", "sed", "gsed"}
 )

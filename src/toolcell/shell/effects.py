@@ -30,6 +30,9 @@ class Effect:
     evaluates: list[str] = field(default_factory=list)  # subscripts, which are arithmetic
     integers: list[str] = field(default_factory=list)
     maps: list[str] = field(default_factory=list)
+    plain: list[str] = field(default_factory=list)  # no maps, or no longer
+    references: list[str] = field(default_factory=list)  # names for other variables
+    exports: list[str] = field(default_factory=list)  # without a value of its own
     here: str = ""
     later: str = ""
     enters: Word | None = None
@@ -87,13 +90,26 @@ def _declared(words: Words, sets: list[Set] | None) -> Effect:
         effect.integers = names
     if "A" in flags:
         effect.maps = names
+    else:
+        effect.plain = names
+    if words[0] == "export" or "x" in flags:
+        effect.exports = [text for text in texts if _NAME.fullmatch(text)]
+    effect.evaluates += [match[2] for match in map(_subscripted, texts) if match]
     if "n" in flags or words[0] == "nameref":
+        effect.references = names
+        if any(_NAME.fullmatch(text) for text in texts):  # the next assignment names its target
+            effect.sets.append((None, Unknown.ANY))
         for _, value in tuple(effect.sets):
             _names([value], effect)
     named = [*texts, *(value for _, value in effect.sets)]
     if any(map(_runs_in_name, named)) or _hides_code(texts, effect.sets, flags):
         effect.here = "bash runs what the value of such a declaration holds"
     return effect
+
+
+def _subscripted(word: str) -> re.Match[str] | None:
+    match = _NAME.fullmatch(word.partition("=")[0].rstrip("+"))
+    return match if match and match[2] is not None else None
 
 
 def _set(word: str) -> Set:
@@ -163,6 +179,7 @@ def _unset(words: Words) -> Effect:
     effect = Effect(forgets_functions=not found.has("v"))
     if not found.has("f"):
         _names(found.operands, effect, "")
+        effect.plain = [name for name, _ in effect.sets if name]
     return effect
 
 

@@ -43,7 +43,7 @@ def xargs(words: Words) -> Behind:
     unsure = any(isinstance(value, Unknown) for _, value in found.options)
     if places:
         command = tuple(_filled(word, places[-1]) for word in command)
-    else:
+    if not places or found.has("n", "L", "l", "max-args", "max-lines"):  # these undo -I
         command = (*command, Unknown.ANY)
     return Behind((started(command, unsure=unsure),))
 
@@ -51,7 +51,8 @@ def xargs(words: Words) -> Behind:
 def _filled(word: Word, place: str) -> Word:
     if not isinstance(word, str) or place not in word:
         return word
-    return Unknown.ONE if word.startswith(place) else Unknown.SAFE
+    # What comes from standard input may be an option, or the rest of one.
+    return Unknown.ANY if word.startswith((place, "-", ";", "+")) else Unknown.SAFE
 
 
 def find(words: Words) -> Behind | None:
@@ -79,7 +80,18 @@ def _each(command: Words) -> Inner:
     filled = tuple(
         Unknown.SAFE if isinstance(word, str) and "{}" in word else word for word in command
     )
-    return started(filled) if filled else Inner((Unknown.ANY,), doubt="find is told to run nothing")
+    if not filled:
+        return Inner((Unknown.ANY,), doubt="find is told to run nothing")
+    return started(filled, unsure=_may_end(filled))
+
+
+def _may_end(command: Words) -> bool:
+    """Whether a word that only the run knows may be the end, with another -exec behind it."""
+    late = next((n for n, word in enumerate(command) if word in (Unknown.ONE, Unknown.ANY)), None)
+    return late is not None and any(
+        isinstance(word, str) and re.match(r"-(exec|ok|delete|f?print|fls)", word)
+        for word in command[late:]
+    )
 
 
 def fd(words: Words) -> Behind | None:
@@ -115,8 +127,9 @@ def parallel(words: Words) -> Behind:
     template = tuple(found.operands[:cut])
     inputs = tuple(found.operands[cut:]) if cut is not None else ()
     writes = tuple(found.values("joblog", "results", "res"))
-    if found.has("I"):
-        return not_known("parallel", "-I")
+    for option in ("I", "S"):
+        if found.has(option):
+            return not_known("parallel", f"-{option}")
     if template:
         code = joined(template)
         return Behind((Code(_with_places(code), "what parallel is given"),), writes=writes)
@@ -127,10 +140,12 @@ def parallel(words: Words) -> Behind:
 
 
 def _with_places(code: str | None) -> str | None:
-    """Write a quoted parameter where parallel puts a quoted input."""
-    if code is None:
-        return None
+    """Write a quoted parameter where parallel puts a quoted input; None where it may run it."""
+    if code is None or "{=" in code:
+        return None  # what stands in {= ... =} is Perl
     filled, count = _PLACEHOLDER.subn('"$1"', code)
+    if count and re.search(r"['\"`\\]", code):
+        return None  # quotes of the template undo those of parallel
     return filled if count else f'{filled} "$1"'
 
 

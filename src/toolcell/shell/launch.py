@@ -37,7 +37,7 @@ def _launch(name: str, words: Words, launcher: Launcher) -> Behind | None:
     found = read(words, launcher.spec, permute=name in _LOGINS)
     if launcher.blind or found.unknown:
         return not_known(name, found.unknown, own=launcher.own)
-    if found.has(*launcher.idle):
+    if found.has(*launcher.idle) or (found.has(*launcher.alone) and not found.operands):
         return None
     given = _given(found)
     rest = tuple(found.operands)
@@ -62,18 +62,19 @@ def _inner(
     name: str, launcher: Launcher, found: Found, rest: Words, before: list[Word]
 ) -> tuple[Inner | Code, ...]:
     codes = tuple(
-        Code(known(value), f"what {name} is given") for value in found.values(*launcher.code)
+        Code(known(value), f"what {name} is given", "posix")
+        for value in found.values(*launcher.code)
     )
     if name in _LOGINS and not found.has("u", "user"):
         users = [word for word in rest if word != "-"]
         return codes if codes and len(users) < 2 else (Code(None, "a shell"),)
     if launcher.each:
-        return codes + tuple(Code(known(word), f"what {name} is given") for word in rest)
+        return codes + tuple(Code(known(word), f"what {name} is given", "posix") for word in rest)
     rest = _skipped(name, launcher, rest)
     if not rest:
         return (*codes, Code(None, "a shell")) if launcher.or_shell and not codes else codes
     if launcher.joins and not found.has("x", "exec"):
-        return (*codes, Code(joined(rest), f"what {name} is given"))
+        return (*codes, Code(joined(rest), f"what {name} is given", "posix"))
     if name == "uv run" and found.has("m", "module"):
         rest = ("python", "-m", *rest)
     return (*codes, started(rest, unsure=any(isinstance(word, Unknown) for word in before)))
@@ -142,7 +143,7 @@ def flock(words: Words) -> Behind | None:
     is_number = bool(file) and isinstance(file[0], str) and file[0].isdigit()
     unsure = any(isinstance(word, Unknown) for word in (*_given(found), *file))
     inner: tuple[Inner | Code, ...] = tuple(
-        Code(known(text), "what flock is given") for text in code
+        Code(known(text), "what flock is given", "posix") for text in code
     )
     if rest:
         inner = (*inner, started(rest, unsure=unsure))
@@ -168,5 +169,7 @@ def script(words: Words) -> Behind:
     ]
     if len(found.operands) > 1:
         return not_known("script", "", own=True)
-    inner = [Code(known(text), "what script is given") for text in code] or [Code(None, "a shell")]
+    inner = [Code(known(text), "what script is given", "posix") for text in code] or [
+        Code(None, "a shell")
+    ]
     return Behind(tuple(inner), writes=tuple(files))

@@ -1,7 +1,8 @@
 """The programs that start the command which their own words end with, and how to find it.
 
 Options are described as in `options.spec`. `skip` operands stand before the command.
-`idle` options mean that no command is started; `code` options hold shell code to run.
+`idle` options mean that no command is started, `alone` ones that none has to be given;
+`code` options hold shell code to run.
 `own`: the program does more than to start a command, and needs a rule of its own as well.
 """
 
@@ -21,6 +22,7 @@ class Launcher:
     own: bool = False
     numbers: bool = False
     idle: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
     directory: tuple[str, ...] = ()
@@ -99,8 +101,16 @@ LAUNCHERS: dict[str, Launcher] = {
         " --verbose --timeout: --conflict-exit-code: --command:",
         skip=1,
     ),
-    "linux32": Launcher("-R3BFILTXZv"),
-    "linux64": Launcher("-R3BFILTXZv"),
+    **dict.fromkeys(
+        ["linux32", "linux64", "x86_64", "i386", "i486", "i586", "i686", "uname26"],
+        Launcher("-R3BFILTXZSvhV --4gb --uname-2.6 --verbose --32bit --fdpic-funcptrs"),
+    ),
+    "choom": Launcher("-n: -p: --adjust: --pid:", alone=("p", "pid")),
+    "ssh-agent": _own("-csDdkTuUx -a: -t: -E: -P: -O:", alone=("k",)),
+    "gpg-agent": _own(
+        "-vqsc --daemon --verbose --quiet --sh --csh --homedir: --options: --version --help"
+        " --enable-ssh-support --default-cache-ttl: --max-cache-ttl: --no-detach --no-grab"
+    ),
     "dbus-run-session": Launcher("--config-file: --dbus-daemon:", own=True),
     "xvfb-run": _own("-al -e: -f: -n: -p: -s: --auto-servernum --server-args: --error-file:"),
     "eatmydata": Launcher(),
@@ -114,7 +124,8 @@ LAUNCHERS: dict[str, Launcher] = {
         _SUDO,
         assigns=True,
         directory=("D", "chdir"),
-        idle=("l", "list", "e", "edit", "v", "validate", "V", "K", "k"),
+        idle=("l", "list", "e", "edit", "v", "validate", "V", "K"),
+        alone=("k", "reset-timestamp"),
         or_shell=True,
     ),
     "doas": _own("-Lns -a: -C: -u:", or_shell=True),
@@ -165,12 +176,12 @@ LAUNCHERS: dict[str, Launcher] = {
     "strace": _own(
         "-cCdDfFhiknqrtTvVwxyYzZ -a: -b: -e: -E: -I: -o: -O: -p: -P: -s: -S: -u: -U: -X:"
         " --output: --trace: --follow-forks --string-limit: --output-separately --summary",
-        idle=("p", "V"),
+        idle=("V",),
         writes=("o", "output"),
     ),
     "ltrace": _own(
         "-bcCfhiLrStTV -a: -A: -D: -e: -F: -l: -n: -o: -p: -s: -u: -w: -x:",
-        idle=("p", "V"),
+        idle=("V",),
         writes=("o",),
     ),
     "valgrind": _own("-dqv --quiet --verbose --tool: --log-file: --leak-check? --track-origins?"),
@@ -189,7 +200,11 @@ LAUNCHERS: dict[str, Launcher] = {
         each=True,
     ),
     **dict.fromkeys(
-        ["capsh", "setarch", "firejail", "bwrap", "proot", "cgexec", "start-stop-daemon"],
+        [
+            *["capsh", "setarch", "firejail", "bwrap", "proot", "cgexec", "start-stop-daemon"],
+            *["sg", "ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"],
+            *["ld-linux-armhf.so.3", "ld-musl-x86_64.so.1", "ld-musl-aarch64.so.1"],
+        ],
         Launcher(own=True, blind=True),
     ),
     # These start what follows their subcommand, in an environment of their own.
@@ -209,6 +224,6 @@ LAUNCHERS: dict[str, Launcher] = {
     "direnv exec": _own(skip=1),
     "dotenv run": _own("-f: -e --override --no-override"),
     "mise exec": _own("-j: --jobs:"),
-    "perf stat": _own("-adiv -e: -o: -p: -r: -x: --event: --output: --repeat:", idle=("p",)),
-    "perf record": _own("-agv -e: -F: -o: -p: -c: --event: --output: --freq:", idle=("p",)),
+    "perf stat": _own("-adiv -e: -o: -p: -r: -x: --event: --output: --repeat:"),
+    "perf record": _own("-agv -e: -F: -o: -p: -c: --event: --output: --freq:"),
 }

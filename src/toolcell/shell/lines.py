@@ -9,7 +9,8 @@ import asyncio
 import re
 from functools import lru_cache
 
-from toolcell.shell.behind import Code, program
+from toolcell.shell.behind import Code, Dialect, program
+from toolcell.shell.directories import names_socket
 from toolcell.shell.facts import Command, Line, Unreadable, Write, listed
 from toolcell.shell.parser import parse
 from toolcell.shell.reading import KNOWN, Reading
@@ -71,7 +72,7 @@ def _read(text: str) -> Line:
 def parsed(text: str) -> Line:
     """Read a line by the parser, plain or not; raises Unreadable."""
     reading = Reading(_read_code)
-    Walk(reading, "bash").file(parse(text))
+    _walk(reading, "bash", text)
     return reading.finish()
 
 
@@ -88,4 +89,9 @@ def _read_code(reading: Reading, code: Code, text: str) -> None:
     if words is not None:
         reading.command(words)
     else:
-        Walk(reading, code.dialect).file(parse(text))
+        _walk(reading, code.dialect, text)
+
+
+def _walk(reading: Reading, dialect: Dialect, text: str) -> None:
+    reading.names_socket = reading.names_socket or names_socket(text)
+    Walk(reading, dialect).file(parse(text))

@@ -41,6 +41,20 @@ def spec(text: str, *, numbers: bool = False, plus: bool = False) -> Spec:
     return Spec(kinds, numbers, plus)
 
 
+def shortened(names: str) -> str:
+    """Return a pattern for long options, whole or cut short as getopt_long(3) takes them.
+
+    A name with a bar, `list|ed-x`, is not cut at the bar or before it, where another option
+    stands.
+    """
+    cuts = []
+    for each in names.split():
+        least, bar, _ = each.partition("|")
+        name = each.replace("|", "")
+        cuts += [name[:end] for end in range(len(name), len(least) if bar else 0, -1)]
+    return f"--(?:{'|'.join(cuts)})(?![^=])"
+
+
 @dataclass(slots=True)
 class Found:
     """The options of one command, in their order, and what is left.
@@ -133,3 +147,15 @@ def _take_letters(word: str, rest: deque[Word], given: Spec, found: Found) -> No
             value = rest.popleft() if rest else ""
         found.options.append((letter, value))
         return
+
+
+def valued(words: Words, pattern: str) -> list[Word]:
+    """The values of options that match a pattern, attached or in the next word."""
+    values: list[Word] = []
+    for place, word in enumerate(words[1:], 1):
+        match = re.fullmatch(rf"(?:{pattern})(=?)(.*)", word) if isinstance(word, str) else None
+        if match is None:
+            continue
+        attached = match[match.lastindex or 0]
+        values += [attached] if attached else words[place + 1 : place + 2]
+    return values

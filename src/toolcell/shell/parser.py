@@ -29,6 +29,10 @@ _NAMES = ("shfmt", "shfmt.exe")
 # shfmt takes a backslash at the end of a comment for a continued line; bash does not, and
 # runs what stands on the next line. (Seen with shfmt 3.14.1.)
 _CONTINUED_COMMENT = re.compile(r"(?:^|[\s;&|()<>`])#[^\n]*\\\n")
+# Bash joins continued lines before it looks for "$(", for "((" and for the end of a
+# here-document whose delimiter is not quoted; shfmt looks first. (Seen with shfmt 3.14.1.)
+_SPLIT_EXPANSION = re.compile(r"\$(?:\\\n)+|\((?:\\\n)+\(")
+_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\n")
 
 
 def parse(text: str) -> Node:
@@ -45,7 +49,36 @@ def parse(text: str) -> Node:
         raise Unreadable(f"shfmt answered no syntax tree; {_REMEDY} again") from None
     if not isinstance(tree, dict):
         raise Unreadable(f"shfmt answered no syntax tree; {_REMEDY} again")
+    if b"<<" in source:
+        _check_documents(tree, source)
     return tree
+
+
+def _check_documents(tree: Node, source: bytes) -> None:
+    """Refuse a here-document that may end elsewhere for bash; raises Unreadable."""
+    waiting: list[Any] = [tree]
+    while waiting:
+        node = waiting.pop()
+        inner = node.values() if isinstance(node, dict) else node
+        waiting += [each for each in inner if isinstance(each, dict | list)]
+        if isinstance(node, dict) and "Hdoc" in node:
+            _check_document(node, source)
+
+
+def _check_document(redirect: Node, source: bytes) -> None:
+    delimiter = _span(redirect.get("Word", {}), source)
+    if re.search(r"[\\'\"]", delimiter) and "\n" not in delimiter:
+        return  # quoted: bash joins and expands nothing in it
+    body = _span(redirect["Hdoc"], source)
+    if "\n" in delimiter or _CONTINUED.search(body):
+        raise Unreadable("the line has a here-document with continued lines")
+    if any(each.lstrip("\t") == delimiter for each in body.split("\n")[:-1]):
+        raise Unreadable("the line has a here-document that ends inside an expansion")
+
+
+def _span(node: Node, source: bytes) -> str:
+    start, end = (node.get(edge, {}).get("Offset", 0) for edge in ("Pos", "End"))
+    return source[start:end].decode(errors="replace")
 
 
 def _source(text: str) -> bytes:
@@ -59,6 +92,8 @@ def _source(text: str) -> bytes:
         raise Unreadable("the line has a NUL character")
     if "\r" in text:
         raise Unreadable("the line has a carriage return, which bash reads as part of a word")
+    if _SPLIT_EXPANSION.search(text):
+        raise Unreadable("the line is continued between a $ or a ( and what it begins")
     if _CONTINUED_COMMENT.search(text):
         raise Unreadable("the line has a comment that ends in a backslash")
     return source

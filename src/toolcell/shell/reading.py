@@ -7,14 +7,15 @@ of assignments, looks through wrappers, and asks for code inside code to be read
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from toolcell.shell.behind import Behind, Code, Inner, is_system, program
 from toolcell.shell.directories import is_socket
 from toolcell.shell.doubts import DOUBTED, doubt_about
-from toolcell.shell.effects import CHANGERS, SPECIAL, Effect, Set, effect_of
+from toolcell.shell.effects import CHANGERS, SPECIAL, Effect, effect_of
 from toolcell.shell.facts import Command, Line, Unknown, Unreadable, Word, Words, listed
-from toolcell.shell.variables import Values, danger, names_in
+from toolcell.shell.given import Given
+from toolcell.shell.variables import Values, danger, is_harmless_for, names_in
 from toolcell.shell.wrappers import WRAPPERS, look_through
 from toolcell.shell.writing import Writing
 from toolcell.shell.written import WRITERS
@@ -54,20 +55,6 @@ class _Found:
         return Command(words, self.wraps, "; ".join(dict.fromkeys(filter(None, self.doubts))))
 
 
-@dataclass(slots=True)
-class Given:
-    """What stands around a command: assignments before it, a here-document, a doubt.
-
-    `stdin` is the text it reads, None where that is not in the line. `sets` are what a
-    declaration sets, where the parser has told the words apart.
-    """
-
-    prefix: list[tuple[str, Word]] = field(default_factory=list)
-    stdin: str | None = None
-    doubt: str = ""
-    sets: list[Set] | None = None
-
-
 class Reading:
     """What has been found in one line so far."""
 
@@ -80,6 +67,9 @@ class Reading:
         self._texts = 0
         self._again: list[int] = []  # where loops and functions begin, which may run again
         self._functions: dict[str, bool] = {}
+        self._references: set[str] = set()
+        self._certain = True  # False in code that may not run, as that of a trap
+        self.names_socket = False  # the line has the text for a path such as /dev/tcp/...
         self.writing = Writing()
         self.values = Values()
 
@@ -112,8 +102,15 @@ class Reading:
         given = given or Given()
         doubts = [given.doubt, *self._prefixed(words, given)]
         effect = effect_of(words, given.sets)
-        self._command(words, [*doubts, effect.here], given.stdin, direct=True)
-        self._take_effect(effect)
+        direct = not given.no_function
+        self._command(words, [*doubts, effect.here], given.stdin, direct=direct)
+        self._take_effect(effect, surely=given.surely and self._certain)
+
+    def doubt_if(self, words: Words) -> str:
+        """Why a command would be in doubt, or one that it starts, if its words were these."""
+        other = Reading(lambda *_: None)
+        other.command(words)
+        return next((each.doubt for each in other.finish().commands if each.doubt), "")
 
     def _prefixed(self, words: Words, given: Given) -> list[str]:
         stays = words[0] in SPECIAL
@@ -123,15 +120,23 @@ class Reading:
             if (doubt := self.assigned(name, value, stays=stays, words=words))
         ]
 
-    def _take_effect(self, effect: Effect) -> None:
+    def _take_effect(self, effect: Effect, *, surely: bool) -> None:
         self.later(effect.later)
-        for name, value in effect.sets:
-            self.sets(name, value)
+        for name in effect.plain:
+            self.values.is_plain(name)
+        for name in effect.maps:
+            self.values.is_map(name, surely=surely)
+        for name in effect.exports:
+            if not self.values.is_set(name):
+                self.later(danger(name, Unknown.ANY))
+        for target, value in effect.sets:
+            self.sets(target, value)
+        for name in effect.references:
+            self.refers(name)
         for subscript in effect.evaluates:
             self.values.evaluates(names_in(subscript))
         for name in effect.integers:
             self.values.is_integer(name)
-        self.values.maps.update(effect.maps)
         if effect.enters is not None:
             self.writing.directories.enter(effect.enters)
         if effect.forgets_functions:
@@ -145,10 +150,20 @@ class Reading:
         self.values.holds_text(name, value)
         self.later(danger(name, value))
 
+    def refers(self, name: str) -> None:
+        """Take `declare -n`: a loop over such a name gives it another target."""
+        self._references.add(name)
+        if self._again:
+            self.later(_LATE_NAME)
+
+    def loops_over(self, name: str) -> None:
+        """Take the variable of a loop."""
+        self.later(_LATE_NAME if name in self._references else danger(name, Unknown.ANY))
+
     def assigned(self, name: str, value: Word, *, stays: bool = False, words: Words = ()) -> str:
         """Take an assignment for one command; returns why that command is in doubt."""
         self.values.holds_text(name, value)
-        doubt = "" if _is_harmless_for(name, value, words) else danger(name, value)
+        doubt = "" if is_harmless_for(name, value, words) else danger(name, value)
         if stays:
             self.later(doubt)
         return doubt
@@ -166,14 +181,16 @@ class Reading:
     def repeated(self) -> Iterator[None]:
         """What is found within may run more than once."""
         self._again.append(len(self._found))
+        self.writing.repeated += 1
         try:
             yield
         finally:
             self._again.pop()
+            self.writing.repeated -= 1
 
     def defines(self, name: str, *, surely: bool) -> None:
         """Take the definition of a function; `surely`: every command that follows sees it."""
-        surely = surely and _OF_ONES_OWN.fullmatch(name) is not None
+        surely = surely and self._certain and _OF_ONES_OWN.fullmatch(name) is not None
         self._functions[name] = surely and self._functions.get(name, True)
 
     def unseen(self, doubt: str) -> None:
@@ -186,7 +203,8 @@ class Reading:
             return f"bash opens a network connection for {place}"
         if out:
             self.writing.at(place, implied=False)
-        return ""
+        may_be_socket = isinstance(place, Unknown) and self.names_socket
+        return "bash may open a network connection here" if may_be_socket else ""
 
     def _add(self, words: Words, doubts: list[str], *, wraps: bool = False) -> _Found:
         found = _Found(words, wraps, list(doubts))
@@ -211,7 +229,7 @@ class Reading:
 
     def _behind(self, words: Words, behind: Behind, doubts: list[str], stdin: str | None) -> None:
         for place in behind.writes:
-            self.writing.at(place, implied=True)
+            self.writing.at(place, implied=behind.own)
         for place in behind.directories:
             self.writing.directories.enter(place)
         doubts = [*doubts, *(self.assigned(name, value) for name, value in behind.assigned)]
@@ -226,7 +244,8 @@ class Reading:
 
     def _inner(self, outer: Words, inner: Inner, doubts: list[str], stdin: str | None) -> None:
         if program(outer[0]) in ("command", "builtin"):
-            self.command(inner.words, Given(stdin=stdin, doubt="; ".join(filter(None, doubts))))
+            doubt = "; ".join(filter(None, doubts))
+            self.command(inner.words, Given(stdin=stdin, doubt=doubt, no_function=True))
             return
         self._command(inner.words, [*doubts, inner.doubt], stdin)
 
@@ -260,10 +279,13 @@ class Reading:
 
     def _text(self, code: Code, text: str) -> None:
         self._texts += 1
+        self.writing.repeated += code.same_shell  # a trap runs later
         if self._texts > _MOST_TEXTS:
             raise Unreadable("the line has too much code inside code to be read")
-        outside = self._functions
-        self._functions = outside if code.same_shell else {}
+        outside, certain, maps = self._functions, self._certain, self.values.maps
+        self._certain = not code.same_shell
+        if not code.same_shell:
+            self._functions, self.values.maps = {}, set()
         try:
             self._read_code(self, code, text)
         except Unreadable as error:
@@ -271,21 +293,5 @@ class Reading:
                 raise
             self.unseen(f"{code.why} cannot be read: {error}")
         finally:
-            self._functions = outside
-
-
-def _is_harmless_for(name: str, value: Word, words: Words) -> bool:
-    """Some variables change nothing for the command that they are set for alone."""
-    command = words[0] if words else ""
-    if name == "IFS":
-        return command in ("read", "mapfile", "readarray")
-    if (
-        name == "PYTHONPATH"
-        and isinstance(value, str)
-        and not re.search(r"(^|:)(/|~|.*\.\.)", value)
-    ):
-        # These load code from the workspace in any case.
-        return command in ("pytest", "py.test") or (
-            program(command).startswith("python") and words[1:2] in (("-m",), ("-c",))
-        )
-    return False
+            self._functions, self._certain, self.values.maps = outside, certain, maps
+            self.writing.repeated -= code.same_shell

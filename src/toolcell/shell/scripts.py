@@ -3,45 +3,113 @@
 import re
 from dataclasses import dataclass
 
-_RUNS = re.compile(r"\bsystem\b|\bgetline\b|@\w|@$")
-_PRINTS = re.compile(r"\bprintf?\b")
-_TO_FILE = re.compile(r">(?!\s*\?)")  # not to a standard stream
+from toolcell.shell.facts import listed
+
+_RUNS = re.compile(
+    r"@|(?<![A-Za-z_])(?:system|getline)(?!\w)|\b[0-9]\w*(?:system|getline)\b", re.ASCII
+)
+_PRINTS = re.compile(r"(?<![A-Za-z_])printf?(?!\w)", re.ASCII)
+_STREAM = "\N{SECTION SIGN}"  # stands for a standard stream, as no program of awk writes it
+_TO_STREAM = re.compile(rf"[^>]*>>?\s*{_STREAM}\s*")
+_UNCLEAR = "@"  # stands for what is not understood, and is as bad
 _STREAMS = frozenset(['"/dev/stderr"', '"/dev/stdout"'])
-_STARTS_REGEX = frozenset(["", *"(,{;~!&|\n"])
+_CONTINUED = re.compile(r"(,|&&|\|\||\?|:)\s*\n\s*")
+_IN_PARENTHESES = re.compile(r"\([^(){}\n]*\)")
+# After these words a slash may begin a regex or divide; after any other word it divides.
+_KEYWORDS = listed(
+    "print printf return exit else do in case default delete length func function switch next"
+    " nextfile getline BEGIN END BEGINFILE ENDFILE break continue while for if"
+)
+_WORD_BEFORE = re.compile(r"(\w+)$", re.ASCII)
+_REGEX_SET = re.compile(r"\[(?:\^\]|\]|\^(?!\])|(?![\]^]))(?:\[:\w+:\]|[^][])*\]")
+_MOST_READINGS = 100
+_LONGEST = 8_000  # characters of one program
+_MOST_MARKS = 500  # in it that begin texts, divide, or hold what is in parentheses
 
 
 def awk_danger(code: str) -> str:
     """Why awk code may run commands or write files; "" where it does neither."""
-    bare = _without_texts(code)
-    if bare is None or _RUNS.search(bare):
+    if "\\\n" in code and "#" in code:
+        return "awk code with comments and continued lines is not read"
+    if len(code) > _LONGEST or len(re.findall(r'["/#(]', code)) > _MOST_MARKS:
+        return "awk code of this size is not read"
+    readings = _readings(code.replace("\\\n", ""))
+    if not readings:
+        return "toolcell cannot tell that the awk code runs nothing"
+    return next(filter(None, map(_danger, readings)), "")
+
+
+def _danger(bare: str) -> str:
+    """The same of code without its texts."""
+    if _RUNS.search(bare):
         return "awk code can run commands"
     if re.search(r"(?<!\|)\|(?!\|)", bare):
         return "awk code can run commands through a pipe"
+    bare = _CONTINUED.sub(r"\1 ", bare)
+    inner = 1
+    while inner:  # what stands in parentheses compares
+        bare, inner = _IN_PARENTHESES.subn(" ", bare)
     for statement in re.split(r"[;{}\n]", bare):
         printed = _PRINTS.search(statement)
-        if printed and _TO_FILE.search(statement, printed.end()):
+        rest = statement[printed.end() :] if printed else ""
+        if ">" in rest and not _TO_STREAM.fullmatch(rest):
             return "awk code can write files"
     return ""
 
 
-def _without_texts(code: str) -> str | None:
-    """Blank out strings, regular expressions and comments; None where one does not end."""
-    bare: list[str] = []
-    place, before = 0, ""  # the last character that is no blank
-    while place < len(code):
-        character = code[place]
-        if character == '"' or (character == "/" and before in _STARTS_REGEX):
-            end = _closing(code, place)
-            if end is None:
-                return None
-            bare.append("?" if code[place : end + 1] in _STREAMS else "_")
-            place, before = end + 1, "_"
-        elif character == "#":
-            place = len(code) if "\n" not in code[place:] else code.index("\n", place)
+def _readings(code: str) -> list[str]:
+    """The code without texts, for every way to read its slashes that awk could take."""
+    readings: list[str] = []
+    begun = [(0, "")]
+    while begun:
+        place, bare = begun.pop()
+        if len(readings) + len(begun) > _MOST_READINGS:
+            return []
+        if place >= len(code):
+            readings.append(bare)
+        elif code[place] in '"/#':
+            begun += _text(code, place, bare)
         else:
-            bare.append(character)
-            place, before = place + 1, before if character in " \t" else character
-    return "".join(bare)
+            end = next((n for n in range(place, len(code)) if code[n] in '"/#'), len(code))
+            begun.append((end, bare + code[place:end]))
+    return readings
+
+
+def _text(code: str, place: int, bare: str) -> list[tuple[int, str]]:
+    """Read past a text, a comment or a slash: where one may go on, and the code before that."""
+    if code[place] == "#":
+        end = code.find("\n", place)
+        return [(end if end >= 0 else len(code), bare)]
+    ways = []
+    if code[place] == "/" and _may(bare, "divide"):
+        ways.append((place + 1, f"{bare}/"))
+    if code[place] == '"' or _may(bare, "match"):
+        ways += _masked(code, place, bare)
+    return ways
+
+
+def _masked(code: str, place: int, bare: str) -> list[tuple[int, str]]:
+    end = _closing(code, place)
+    if end is None:
+        return []  # no awk takes this
+    if code[place] == "/" and not _is_closed(code[place + 1 : end]):
+        return [(len(code), f"{bare}{_UNCLEAR}")]
+    text = _STREAM if code[place : end + 1] in _STREAMS else '"'
+    return [(end + 1, f"{bare}{text}")]
+
+
+def _may(bare: str, what: str) -> bool:
+    """Whether a slash may `divide` or begin a regex to `match`, by what stands before it."""
+    before = bare.rstrip(" \t")[-64:]  # longer than any keyword
+    word = _WORD_BEFORE.search(before)
+    unclear = bool(word and word[1] in _KEYWORDS) or before.endswith((")", "++", "--", "}"))
+    value = word is not None or before.endswith(("]", '"', ".", _STREAM))
+    return unclear or (value if what == "divide" else not value)
+
+
+def _is_closed(regex: str) -> bool:
+    """Whether a regex ends outside of brackets, in which some awks let a slash be."""
+    return "[" not in _REGEX_SET.sub("", re.sub(r"\\.", "x", regex))
 
 
 def _closing(code: str, start: int) -> int | None:
@@ -64,10 +132,11 @@ class SedScript:
 
 _SED_ODD = "toolcell cannot tell that the sed script runs nothing"
 _ADDRESS = re.compile(
-    r"\s*(?:(?:\d+(?:~\d+)?|\$|/(?:\\.|[^/\n\\])*/[IM]*|\\([^\n\\])(?:(?!\1)[^\n])*\1[IM]*)"
+    r"\s*(?:(?:\d+(?:~\d+)?|\$|/(?:\\.|[^/\n\\])*/[IM]*"
+    r"|\\([^\n\\])(?:\\.|(?!\1)[^\n\\])*\1[IM]*)"
     r"(?:\s*,\s*(?:[+~]?\d+|\$|/(?:\\.|[^/\n\\])*/[IM]*))?)?\s*!*\s*"
 )
-_SIMPLE = re.compile(r"[=dDgGhHnNpPxzF]|[lqQL]\s*\d*|[:btT][^;\n]*")
+_SIMPLE = re.compile(r"[=dDgGhHnNpPxzF]|[lqQL]\s*\d*|[:btT][ \t]*[\w.-]*(?=[\s;}]|$)", re.ASCII)
 _TEXT = re.compile(r"[aic](?:[^\n\\]|\\.)*", re.DOTALL)
 _FILE = re.compile(r"[rRwW]\s*([^\n]*)")
 _END = re.compile(r"[\s;}]*")

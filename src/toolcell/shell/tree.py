@@ -5,39 +5,33 @@ unreadable, so that a newer parser can never hide what it has learnt to read.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from toolcell.shell.arithmetic import ends_let, expression, sources
 from toolcell.shell.behind import Code, Dialect
-from toolcell.shell.expansions import WordWalk
-from toolcell.shell.facts import Unknown, Unreadable, Word
+from toolcell.shell.facts import Unknown, Unreadable, Word, Words
+from toolcell.shell.given import Given
 from toolcell.shell.nodes import check, need, need_text
 from toolcell.shell.parser import Node
-from toolcell.shell.reading import Given, Reading
-from toolcell.shell.variables import HOLDS_CODE, UNSEEN, danger
-from toolcell.shell.words import document, here_string, word_of
+from toolcell.shell.reading import Reading
+from toolcell.shell.redirections import RedirectionWalk
+from toolcell.shell.variables import UNSEEN
+from toolcell.shell.words import NAMED_VALUE, beginning, word_of
 
 _MOST_NESTED = 60
-_OUT = frozenset([">", ">>", ">|", "&>", "&>>", "<>", ">&"])
-_IN = frozenset(["<", "<&"])
-_COPIES = frozenset([">&", "<&"])
-_EXPANDS = re.compile(r"[$`~*?\[{<>]")
-_DOCUMENTS = frozenset(["<<", "<<-", "<<<"])
-_DESCRIPTOR = re.compile(r"\d*-?")
-_TESTS_NUMBERS = frozenset(["-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
-_AMBIGUOUS = "shells other than bash may read {} as a command"
+_SOME_VALUE = "\0"  # which no program takes for a harmless one
 
 
-class Walk(WordWalk):
+class Walk(RedirectionWalk):
     """One walk; `dialect` says whether the shell may not be bash, which reads some otherwise."""
 
     def __init__(self, reading: Reading, dialect: Dialect) -> None:
         """Make ready to tell `reading` what is found."""
-        super().__init__(reading)
-        self._dialect = dialect
+        super().__init__(reading, dialect)
         self._nested = 0
         self._perhaps = 0  # how many things decide whether what is read now runs at all
+        self._reached = False
         self._commands: dict[str, Callable[[Node], None]] = {
             "CallExpr": self._call,
             "DeclClause": self._declaration,
@@ -59,7 +53,14 @@ class Walk(WordWalk):
 
     def file(self, tree: Node) -> None:
         """Walk a whole tree."""
-        self._statements(check(tree, "File").get("Stmts", ()))
+        statements = check(tree, "File").get("Stmts", ())
+        starts = [each.get("Pos", {}).get("Line", 0) for each in statements]
+        ends = [0, *(each.get("End", {}).get("Line", 0) for each in statements)]
+        is_one = all(start <= end for start, end in zip(starts[1:], ends[1:], strict=False))
+        for each, start, end in zip(statements, starts, ends, strict=False):
+            # Where an expansion fails, bash passes over the rest of the line.
+            self._reached = is_one or start > end
+            self._statement(each)
 
     def _statements(self, statements: Iterable[Node]) -> None:
         for each in statements:
@@ -71,18 +72,19 @@ class Walk(WordWalk):
         if self._nested > _MOST_NESTED:
             raise Unreadable("the line is nested too deeply to be read")
         redirections = node.get("Redirs", ())
-        given = Given()
-        for each in redirections:
-            self._redirection(each, given)
         command = node.get("Cmd")
-        with self._maybe(bool(node.get("Background"))):
+        with self._maybe(bool(node.get("Background") or redirections)):
+            given = Given(surely=self._surely())
+            for each in redirections:
+                self._redirection(each, given)
             if command is not None:
                 self._command(command, given)
             elif given.doubt:
                 self._reading.unseen(given.doubt)
         for each in redirections:
             self._word(need(each, "Word"))
-            self._word(each.get("Hdoc"))
+            with self._inside(quotes=True):
+                self._word(each.get("Hdoc"))
         self._nested -= 1
 
     def _command(self, node: Node, given: Given) -> None:
@@ -95,37 +97,6 @@ class Walk(WordWalk):
             self._reading.unseen(given.doubt)
         self._given = given
         walk(node)
-
-    def _redirection(self, node: Node, given: Given) -> None:
-        check(node, "Redirect")
-        kind, number = node.get("Op"), node.get("N", {}).get("Value", "")
-        if number.startswith("{"):
-            self._reading.sets(number.strip("{}"), "10")
-        if kind in _DOCUMENTS:
-            if number in ("", "0"):
-                given.stdin = here_string(node) if kind == "<<<" else document(node)
-            return
-        if kind not in _OUT | _IN:
-            raise Unreadable(f"the line redirects with {kind}, which toolcell does not know")
-        if kind in _IN and number in ("", "0"):
-            given.stdin = None
-        place = self._descriptor(node) if kind in _COPIES else word_of(need(node, "Word"))
-        if place is None:
-            return
-        doubt = self._reading.redirects(place, out=kind in _OUT)
-        given.doubt = given.doubt or doubt
-
-    def _descriptor(self, node: Node) -> Word | None:
-        """Return the file that >& names, None where it is the number of a descriptor."""
-        place, parts = word_of(need(node, "Word")), need(node, "Word").get("Parts", ())
-        if isinstance(place, str) and _DESCRIPTOR.fullmatch(place):
-            return None
-        if parts[0].get("Value", "").startswith("-"):
-            # For bash >&- is a whole operator, and what follows it is a word of the command.
-            raise Unreadable(f"the line has a word directly behind {node['Op']}-")
-        # Bash expands this word twice, what is quoted in it as well (seen with 5.2).
-        self._reading.values.evaluates(sources(parts))
-        return Unknown.ANY if not isinstance(place, str) or _EXPANDS.search(place) else place
 
     def _call(self, node: Node) -> None:
         given = self._given
@@ -141,9 +112,21 @@ class Walk(WordWalk):
         if words[0] == "--":
             raise Unreadable("a command begins with --, which bash may pass over")
         self._negated_group(arguments[0])
+        given.doubt = given.doubt or self._named_values(words, arguments)
         given.prefix = [(str(name), value) for name, value in assigned]
         self._reading.command(words, given)
         self._words(arguments)
+
+    def _named_values(self, words: Words, arguments: Sequence[Node]) -> str:
+        """Why `make SHELL="$x"` is in doubt, where only the value of an option is not known."""
+        begins = [beginning(each.get("Parts", ())) for each in arguments]
+        filled = [
+            f"{begin}{_SOME_VALUE}"
+            if isinstance(word, Unknown) and NAMED_VALUE.match(begin)
+            else word
+            for word, begin in zip(words, begins, strict=True)
+        ]
+        return self._reading.doubt_if(tuple(filled)) if filled != list(words) else ""
 
     def _negated_group(self, word: Node) -> None:
         """`!(git push)` is a glob for shfmt; without extglob bash runs what is in it."""
@@ -179,34 +162,12 @@ class Walk(WordWalk):
             self._arithmetic(each)
 
     def _arithmetic_command(self, node: Node) -> None:
-        if self._dialect != "bash":
-            self._reading.unseen(_AMBIGUOUS.format("((...))"))
+        self._only_in_bash("((...))")
         self._arithmetic(need(node, "X"))
 
     def _test_clause(self, node: Node) -> None:
-        if self._dialect != "bash":
-            self._reading.unseen(_AMBIGUOUS.format("[[...]]"))
+        self._only_in_bash("[[...]]")
         self._test(need(node, "X"))
-
-    def _test(self, node: Node) -> None:
-        kind = node.get("Type", "")
-        if kind == "Word":
-            self._word(node)
-            return
-        check(node, kind)
-        sides = [node[side] for side in ("X", "Y") if side in node]
-        for side in sides:
-            self._test(side)
-            if side.get("Type") == "Word" and node.get("Op") in _TESTS_NUMBERS:
-                self._reading.values.evaluates(sources(side.get("Parts", ())))
-            elif side.get("Type") == "Word" and node.get("Op") in ("-v", "-R"):
-                self._named(side)
-
-    def _named(self, word: Node) -> None:
-        """Take the name of a variable, whose subscript is evaluated."""
-        name = word_of(word)
-        if isinstance(name, Unknown) or HOLDS_CODE.search(name):
-            self._reading.values.evaluates([UNSEEN])
 
     def _group(self, node: Node) -> None:
         with self._maybe(True):
@@ -242,7 +203,7 @@ class Walk(WordWalk):
 
     def _iteration(self, loop: Node) -> None:
         name, items = need_text(loop, "Name"), loop.get("Items", ())
-        self._reading.later(danger(name, Unknown.ANY))
+        self._reading.loops_over(name)
         if "InPos" not in loop:  # goes through the arguments of the shell or the function
             self._reading.values.holds(name, [UNSEEN])
         for item in items:
@@ -250,7 +211,9 @@ class Walk(WordWalk):
             if isinstance(word, Unknown):
                 is_glob = all(part.get("Type") == "Lit" for part in item.get("Parts", ()))
                 found = {UNSEEN} if is_glob else sources(item.get("Parts", ()))
-                self._reading.values.holds(name, found, files=is_glob)
+                text = "".join(str(part.get("Value", "")) for part in item.get("Parts", ()))
+                is_names = is_glob and not ("{" in text and "-" in text)
+                self._reading.values.holds(name, found, files=is_names)
             else:
                 self._reading.values.holds_text(name, word)
         self._words(items)
@@ -271,15 +234,31 @@ class Walk(WordWalk):
         ):
             check(left, "Stmt")
             chain.append(check(need(left, "Cmd"), "BinaryCmd"))
+        if any(each.get("Op") == "|&" for each in chain):
+            self._only_in_bash("|&")
         with self._maybe(True):
-            self._statement(need(chain[-1], "X"))
-            for each in reversed(chain):
-                self._statement(need(each, "Y"))
+            self._chain(chain)
+
+    def _chain(self, chain: list[Node]) -> None:
+        """Walk a list from left to right: behind `cd DIRECTORY &&` that has succeeded."""
+        directories = self._reading.writing.directories
+        last, seen, all_succeeded = need(chain[-1], "X"), directories.current(), True
+        self._statement(last)
+        for each in reversed(chain):
+            all_succeeded = all_succeeded and each.get("Op") == "&&"
+            seen += directories.current()
+            if not all_succeeded:
+                directories.widen(seen)
+            elif _is_plain_cd(last):
+                directories.narrow()
+            last = need(each, "Y")
+            self._statement(last)
+        directories.widen(seen)
 
     def _function(self, node: Node) -> None:
         name = need_text(node, "Name")
         is_word = node.get("RsrvWord") and self._dialect != "bash"
-        surely = not self._perhaps and not is_word
+        surely = self._surely() and not is_word
         with self._maybe(True), self._reading.repeated():
             self._statement(need(node, "Body"))
         self._reading.defines(name, surely=surely)
@@ -295,9 +274,27 @@ class Walk(WordWalk):
         with self._maybe(True):
             self._statement(need(node, "Stmt"))
 
+    def _surely(self) -> bool:
+        """Whether what is walked runs before all that follows, come what may."""
+        return self._nested == 1 and not self._perhaps and self._reached
+
     @contextmanager
     def _maybe(self, perhaps: bool) -> Iterator[None]:
         """What is walked within may not run, or not in the shell that runs what follows."""
         self._perhaps += perhaps
         yield
         self._perhaps -= perhaps
+
+
+def _is_plain_cd(statement: Node) -> bool:
+    command = statement.get("Cmd", {})
+    if statement.get("Negated") or statement.get("Background") or "Assigns" in command:
+        return False
+    words = [word_of(each) for each in command.get("Args", ())]
+    return (
+        command.get("Type") == "CallExpr"
+        and len(words) == 2
+        and words[0] == "cd"
+        and isinstance(words[1], str)
+        and re.match(r"[\w./]", words[1]) is not None
+    )

@@ -7,7 +7,8 @@ subscript may hold `$(command)`. So a value that nobody has seen must not get th
 import re
 from collections.abc import Iterable
 
-from toolcell.shell.facts import Unknown, Word, listed
+from toolcell.shell.behind import program
+from toolcell.shell.facts import Unknown, Word, Words, listed
 
 _EXACT = listed(
     # what the shell finds and how it reads
@@ -21,6 +22,7 @@ _EXACT = listed(
     # what programs load
     " CLASSPATH JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS MAVEN_OPTS GRADLE_OPTS"
     " NODE_OPTIONS NODE_PATH MAKEFLAGS MFLAGS GNUMAKEFLAGS MAKEFILES GOFLAGS GOROOT GOPATH"
+    " GOENV GOCACHEPROG"
     " PYTEST_ADDOPTS PYTEST_PLUGINS PHPRC PHP_INI_SCAN_DIR DOTNET_STARTUP_HOOKS OPENSSL_CONF"
     " OPENSSL_ENGINES OPENSSL_MODULES CURL_HOME WGETRC KUBECONFIG DOCKER_CONFIG DOCKER_HOST"
     " AWS_CONFIG_FILE GTK_MODULES QT_PLUGIN_PATH INPUTRC RUSTFLAGS RUSTDOCFLAGS CC CXX CPP LD"
@@ -28,7 +30,7 @@ _EXACT = listed(
 )
 _PREFIXES = (
     *["LD_", "DYLD_", "GIT_", "PYTHON", "PERL5", "RUBY", "BASH_FUNC_", "XDG_", "LUA_", "CARGO_"],
-    *["RUSTC", "npm_config_", "NPM_CONFIG_", "YARN_", "COR_", "CORECLR_", "R_PROFILE"],
+    *["RUSTC", "RUSTUP_", "YARN_", "COR_", "CORECLR_", "R_PROFILE"],
     *["R_ENVIRON", "JULIA_", "ERL_", "PKG_CONFIG", "CMAKE_", "PIP_", "UV_", "BUNDLE_"],
 )
 _SUFFIXES = ("PAGER", "EDITOR")
@@ -60,12 +62,18 @@ _HARMLESS = [
 ]
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 HOLDS_CODE = re.compile(r"[$`]|[<>]\(")  # text that runs something when bash expands it
+# Bash itself gives these a value that may come from anywhere.
+GIVEN = listed(
+    "_ REPLY BASH_REMATCH BASH_COMMAND BASH_EXECUTION_STRING BASH_ARGV BASH_ARGV0 BASH_SOURCE"
+    " FUNCNAME DIRSTACK MAPFILE COPROC PWD OLDPWD OPTARG READLINE_LINE COMP_WORDS COMP_LINE"
+)
 UNSEEN = ""  # in a graph of names: a value that only the run knows
 
 
 def danger(name: str, value: Word) -> str:
     """Why setting a variable may change what runs; "" where it does not."""
-    if not (name in _EXACT or name.startswith(_PREFIXES) or name.endswith(_SUFFIXES)):
+    is_known = name in _EXACT or name.startswith(_PREFIXES) or name.endswith(_SUFFIXES)
+    if not is_known and not name.lower().startswith("npm_config_"):  # npm takes any case
         return ""
     if isinstance(value, str) and any(
         n.fullmatch(name) and v.fullmatch(value) for n, v in _HARMLESS
@@ -84,6 +92,8 @@ class Values:
         self._evaluated: set[str] = set()
         self._integers: set[str] = set()
         self.maps: set[str] = set()  # associative arrays, whose subscripts are no arithmetic
+        self._plain: set[str] = set()  # declared as something else, once
+        self._subscripts: dict[str, set[str]] = {}  # of maps: what they are made of
         self.suspect = False  # a value may begin with a dash, or nobody has seen it
 
     def holds(self, name: str, sources: Iterable[str], *, files: bool = False) -> None:
@@ -105,6 +115,27 @@ class Values:
         """Note `declare -i`: from then on every value is evaluated."""
         self._integers.add(name)
 
+    def is_set(self, name: str) -> bool:
+        """Whether the line itself gives the variable a value."""
+        return name in self._held
+
+    def is_map(self, name: str, *, surely: bool) -> None:
+        """Note `declare -A`, which fails for what is an array already."""
+        if surely and name not in self._plain and name not in self._held:
+            self.maps.add(name)
+        else:
+            self.is_plain(name)
+
+    def is_plain(self, name: str) -> None:
+        """Note that a variable may be no map: what were its subscripts are arithmetic."""
+        self._plain.add(name)
+        self.maps.discard(name)
+        self.evaluates(self._subscripts.get(name, ()))
+
+    def in_map(self, name: str, sources: Iterable[str]) -> None:
+        """Note the subscript of a map."""
+        self._subscripts.setdefault(name, set()).update(sources)
+
     def evaluates(self, names: Iterable[str]) -> None:
         """Note that arithmetic evaluates variables, or UNSEEN text."""
         self._evaluated.update(names)
@@ -120,7 +151,7 @@ class Values:
             if name not in seen:
                 seen.add(name)
                 held = self._held.get(name, set())
-                if UNSEEN in held:
+                if UNSEEN in held or name in GIVEN:
                     return name
                 waiting += held
         return ""
@@ -129,3 +160,20 @@ class Values:
 def names_in(text: str) -> set[str]:
     """The variables that text names when arithmetic evaluates it."""
     return {UNSEEN} if HOLDS_CODE.search(text) else set(_NAME.findall(text))
+
+
+def is_harmless_for(name: str, value: Word, words: Words) -> bool:
+    """Some variables change nothing for the command that they are set for alone."""
+    command = words[0] if words else ""
+    if name == "IFS":
+        return command in ("read", "mapfile", "readarray")
+    if (
+        name == "PYTHONPATH"
+        and isinstance(value, str)
+        and not re.search(r"(^|:)(/|~|.*\.\.)", value)
+    ):
+        # These load code from the workspace in any case.
+        return command in ("pytest", "py.test") or (
+            program(command).startswith("python") and words[1:2] in (("-m",), ("-c",))
+        )
+    return False

@@ -5,10 +5,21 @@ from collections.abc import Iterable, Sequence
 
 from toolcell.shell.facts import Unknown, Word
 from toolcell.shell.parser import Node
+from toolcell.shell.variables import GIVEN
 
 _QUOTED = "q"  # stands for a quoted character where only unquoted ones count
 _GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)  # a lone [ is the command
 _BRACES = re.compile(r"\{.*(?:,|\.\.).*\}", re.DOTALL)
+_SUSPECT = "-;+*?["  # with these an option begins, the end of an -exec, or a glob
+_PRINTS_NO_OPTION = re.compile(
+    r"pwd|nproc|whoami|hostname|uname( -\w)?|id -[ugn]+|date (-u )?\+%?\w.*"
+    r"|git rev-parse (--short )?(HEAD|--show-toplevel)|git branch --show-current"
+    r"|git merge-base [\w./]\S* [\w./]\S*"
+)
+_FILLED = GIVEN - {"PWD", "OLDPWD"}  # by bash, with words of the line; these begin with a slash
+_KEEPS_BEGINNING = frozenset(["%", "%%", "^", "^^", ",", ",,"])
+_DEFAULTS = frozenset([":-", "-", ":=", "=", ":+", "+"])
+NAMED_VALUE = re.compile(r"-{0,2}[A-Za-z_.][\w.-]*=", re.ASCII)
 _HOME = re.compile(r"^~|[=:]~")
 _TILDE = re.compile(r"^~|:~")
 _SIMPLE_ESCAPES = {
@@ -38,11 +49,68 @@ def _unknown(parts: Sequence[Node]) -> Unknown:
     """Tell by the first part whether an expansion may become an option, or many words."""
     if not all(_is_one(part) for part in parts):
         return Unknown.ANY
-    first = _read(parts[:1])
     if parts[0].get("Type") in ("ProcSubst", "ArithmExp"):
         return Unknown.SAFE
-    begins_safely = first is not None and first[0][:1] not in ("", "-") and first[1][0] not in "*?["
-    return Unknown.SAFE if begins_safely else Unknown.ONE
+    begin = beginning(parts)
+    if begin:
+        return Unknown.SAFE if begin[0] not in _SUSPECT else _suspect(begin)
+    return Unknown.ANY if may_be_option(parts) else Unknown.ONE
+
+
+def _suspect(begin: str) -> Unknown:
+    """What begins as an option does; if its name is whole, only its value is not known."""
+    return Unknown.ONE if NAMED_VALUE.match(begin) else Unknown.ANY
+
+
+def may_be_option(parts: Iterable[Node]) -> bool:
+    """Whether a value may begin as an option does for more reasons than variables in it."""
+    waiting = list(parts)
+    while waiting:
+        part = waiting.pop(0)
+        if part.get("Type") == "DblQuoted" and not part.get("Dollar"):
+            waiting[:0] = part.get("Parts", ())
+        elif part.get("Type") == "ParamExp":
+            if _may_become_option(part):
+                return True
+        elif part.get("Type") == "ArithmExp" or _prints_no_option(part):
+            return False
+        else:
+            read = _read([part])
+            if read is None or read[0]:
+                return read is None or read[0][0] in _SUSPECT
+    return False
+
+
+def _prints_no_option(part: Node) -> bool:
+    """Whether a part is a substitution such as `$(date +%F)`."""
+    statements: list[Node] = part.get("Stmts", []) if part.get("Type") == "CmdSubst" else []
+    command = statements[0].get("Cmd", {}) if len(statements) == 1 else {}
+    if command.get("Type") != "CallExpr" or "Assigns" in command:
+        return False
+    words = map(word_of, command.get("Args", ()))
+    return _PRINTS_NO_OPTION.fullmatch(" ".join(map(str, words))) is not None
+
+
+def _may_become_option(part: Node) -> bool:
+    operator = part.get("Exp", {}).get("Op", "-")
+    is_other = part.keys() & {"Excl", "Names", "Repl", "Slice"}
+    if is_other or operator not in _DEFAULTS | _KEEPS_BEGINNING:
+        return True
+    if operator in _KEEPS_BEGINNING:
+        return False
+    return may_be_option(part.get("Exp", {}).get("Word", {}).get("Parts", ()))
+
+
+def beginning(parts: Iterable[Node]) -> str:
+    """The text with which a word begins, as far as it is written out, quoting undone."""
+    text = ""
+    for part in parts:
+        read = _read([part])
+        if read is None:
+            inner = part.get("Parts", ()) if part.get("Type") == "DblQuoted" else ()
+            return text + (beginning(inner) if not part.get("Dollar") else "")
+        text += read[0]
+    return text
 
 
 def _is_one(part: Node) -> bool:
@@ -60,6 +128,8 @@ def _is_single(part: Node) -> bool:
     if part.get("Type") != "ParamExp":
         return True
     name = part.get("Param", {}).get("Value", "")
+    if name in _FILLED:
+        return False
     return re.fullmatch(r"[A-Za-z_]\w*", name) is not None and not (
         part.keys() & {"Index", "Excl", "Names", "Exp", "Repl", "Slice"}
     )

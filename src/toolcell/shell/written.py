@@ -6,15 +6,27 @@ word counts as a place that it writes.
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from toolcell.shell.behind import program
 from toolcell.shell.copied import converted, copied, installed, linked, moved, transferred
 from toolcell.shell.doubts import SED, sed_code
 from toolcell.shell.downloads import curled, fetched
-from toolcell.shell.facts import Unknown, Words
-from toolcell.shell.options import Spec, read, spec
-from toolcell.shell.places import Places, everything
+from toolcell.shell.facts import Unknown, Word, Words
+from toolcell.shell.options import Spec, read, shortened, spec, valued
+from toolcell.shell.packed import (
+    PACKERS,
+    UNPACKERS,
+    archived,
+    cpio,
+    packed,
+    unpacked,
+    unzipped,
+    zipped,
+)
+from toolcell.shell.places import Places, everything, within
 from toolcell.shell.scripts import read_sed
+from toolcell.shell.versioned import versioned
 
 
 def written_by(words: Words) -> Places:
@@ -88,7 +100,18 @@ def _sed(words: Words) -> Places:
         return everything(words)
     code, files = sed_code(words)
     places: Places = list(read_sed(code).writes) if code is not None else []
-    return [*places, *files] if found.has("i", "in-place") else places
+    backups = [_backup(suffix, file) for suffix in found.values("i", "in-place") for file in files]
+    edited = files if found.has("i", "in-place") else []
+    return [*places, *edited, *(each for each in backups if each)]
+
+
+def _backup(suffix: Word, file: Word) -> Word:
+    """What `sed -i` leaves of a file: below another name, or anywhere by a suffix such as d/*."""
+    if suffix == "":
+        return ""
+    if not isinstance(suffix, str) or not isinstance(file, str) or re.search(r"[/*]", suffix):
+        return Unknown.ANY
+    return file + suffix
 
 
 def _in_place(words: Words) -> Places:
@@ -114,71 +137,12 @@ def _patch(words: Words) -> Places:
     found = read(words[1:], _PATCH, permute=True)
     if found.has("dry-run"):
         return []
+    if found.unknown:
+        return [*everything(words), Unknown.ANY]
     named = found.values("o", "output", "r", "reject-file")
-    return [*named, *(found.operands[:1] or [Unknown.ANY])]  # without a file, the patch names them
-
-
-def _values(words: Words, pattern: str) -> Places:
-    """The values of options that match a pattern, attached or in the next word."""
-    values: Places = []
-    for place, word in enumerate(words[1:], 1):
-        match = re.fullmatch(rf"(?:{pattern})(=?)(.*)", word) if isinstance(word, str) else None
-        if match is None:
-            continue
-        attached = match[match.lastindex or 0]
-        values += [attached] if attached else words[place + 1 : place + 2]
-    return values
-
-
-def _tar(words: Words) -> Places:
-    first = words[1] if len(words) > 1 else ""
-    letters = str(first) if isinstance(first, str) else ""
-    archive = _values(words, r"-[A-Za-z]*f|--file")
-    if letters[:1] != "-" and "f" in letters:
-        archive += words[2:3]
-    if _tar_does(words, letters, "P", "--absolute-names"):
-        return [Unknown.ANY]
-    if _tar_does(words, letters, "x", "--(?:extract|get)"):
-        return [*(_values(words, r"-[A-Za-z]*C|--directory") or ["."])]
-    makes = _tar_does(words, letters, "cruA", "--(?:create|append|update|concatenate|delete)")
-    return [each for each in archive if each != "-"] if makes else []
-
-
-def _tar_does(words: Words, letters: str, modes: str, long: str) -> bool:
-    if letters[:1] != "-" and set(letters) & set(modes):
-        return True
-    texts = [word for word in words[1:] if isinstance(word, str)]
-    return any(re.match(rf"-[A-Za-z]*[{modes}]|{long}", text) for text in texts)
-
-
-def _unzip(words: Words) -> Places:
-    texts = [word for word in words[1:] if isinstance(word, str)]
-    if any(re.fullmatch(r"-[A-Za-z]*[lptvZz][A-Za-z]*", text) for text in texts):
-        return []
-    return _values(words, "-d") or ["."]
-
-
-def _zip(words: Words) -> Places:
-    return [w for w in words[1:] if isinstance(w, Unknown) or w[:1] != "-"][:1]
-
-
-_PACKED = re.compile(r"(.+)\.(gz|bz2|xz|lzma|zst|Z|lz4)")
-_PACKERS = ("gzip", "bzip2", "xz", "zstd", "lz4", "compress")
-_UNPACKERS = ("gunzip", "bunzip2", "unxz", "unzstd", "uncompress")
-
-
-def _packed(words: Words) -> Places:
-    """gzip and its kin replace a file by another; which way round is not told apart."""
-    texts = [word for word in words[1:] if isinstance(word, str)]
-    if any(re.match(r"-[a-zA-Z0-9]*c|--std|--to-std|-[a-zA-Z]*[lt]$", text) for text in texts):
-        return []
-    places: Places = []
-    for word in words[1:]:
-        if isinstance(word, Unknown):
-            places.append(word)
-        elif word[:1] != "-":
-            bare = _PACKED.fullmatch(word)
-            places += [word, bare[1]] if bare else [word, f"{word}.gz"]
+    places = [*named, *(found.operands[:1] or [Unknown.ANY])]  # without a file, the patch names it
+    for directory in found.values("d", "directory"):
+        places = [within(directory, place) for place in places]
     return places
 
 
@@ -199,12 +163,27 @@ def _split(words: Words) -> Places:
 
 # find has its own words; what it deletes lies below where it starts.
 _FIND_FILES = frozenset(["-fprint", "-fprint0", "-fls", "-fprintf"])
+_ONLY_READ = frozenset(["ls", "cat", "grep", "head", "tail", "wc", "file", "stat", "echo", "pwd"])
 
 
 def _find(words: Words) -> Places:
-    files: Places = [words[n + 1] for n in range(len(words) - 1) if words[n] in _FIND_FILES]
+    places: Places = [words[n + 1] for n in range(len(words) - 1) if words[n] in _FIND_FILES]
+    for before, runs in pairwise(words):
+        # It runs in the directory of each file that is found.
+        if before in ("-execdir", "-okdir") and program(runs) not in _ONLY_READ:
+            places.append(Unknown.ANY)
     if "-delete" not in words:
-        return files
+        return places
+    starts = _starts(words)
+    return [*places, *starts, *(Unknown.ANY for _ in filter(_holds_all, starts))]
+
+
+def _holds_all(start: Word) -> bool:
+    """Whether the line's own directory may lie in there, and all that somebody guards."""
+    return not isinstance(start, str) or bool(re.match(r"\.?/*$|/|(.*/)?\.\.(/|$)", start))
+
+
+def _starts(words: Words) -> Places:
     starts: Places = []
     for word in words[1:]:
         if isinstance(word, str) and (word[:1] in ("-", "(", "!")):
@@ -212,26 +191,41 @@ def _find(words: Words) -> Places:
                 continue
             break
         starts.append(word)
-    return [*files, *(starts or ["."])]
+    return starts or ["."]
 
 
+_MKTEMP = spec("-dqut -p: --directory --quiet --dry-run --suffix: --tmpdir?")
+
+
+def _temporary(words: Words) -> Places:
+    """`mktemp`: a new name in the directory of temporary files, or where it is told."""
+    found = read(words[1:], _MKTEMP, permute=True)
+    if found.unknown:
+        return everything(words)
+    names = found.operands or ["new"]
+    directories = [each for each in found.values("p", "tmpdir") if each]
+    if directories:
+        return [within(directories[-1], name) for name in names]
+    return found.operands
+
+
+_OUTPUT = shortened("output")
 _COMPILERS = ("gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "rustc", "gfortran")
 # Programs that write where one option says.
 _NAMED: dict[str, str] = {
-    "sort": r"-[bdfgihMnRrVcCmsuz]*o|--outp[a-z]*",
-    "git": r"--output(?==)",
-    "shuf": r"-[erz]*o|--output",
+    "sort": rf"-[bdfgihMnRrVcCmsuz]*o|{_OUTPUT}",
+    "shuf": rf"-[erz]*o|{_OUTPUT}",
     "tree": r"-o",
-    "iconv": r"-o|--output",
-    "gpg": r"-[a-z]*o|--output",
-    "pandoc": r"-o|--output",
-    "openssl": r"-out|-keyout|-writerand",
-    "ssh-keygen": r"-f",
+    "iconv": rf"-[cs]*o|{_OUTPUT}",
+    "gpg": rf"-[a-z]*o|{_OUTPUT}",
+    "pandoc": rf"-o|{_OUTPUT}",
+    "openssl": r"--?(?:out|keyout|writerand)(?![^=])",
+    "ssh-keygen": r"-[a-zA-Z]*f",
     "yq": r"-o",
     "less": r"-[oO]|--log-file|--LOG-FILE",
     "ctags": r"-[of]",
     "tcpdump": r"-w",
-    "go": r"-o|-coverprofile|-cpuprofile|-memprofile",
+    "go": r"--?(?:o|coverprofile|cpuprofile|memprofile|blockprofile|mutexprofile|trace)(?![^=])",
     "xxd": r"(?!)",
     **dict.fromkeys(_COMPILERS, r"-o"),
 }
@@ -239,7 +233,7 @@ _NAMED: dict[str, str] = {
 
 def _named(name: str, words: Words) -> Places:
     pattern = _NAMED.get(name)
-    return [] if pattern is None else [each for each in _values(words, pattern) if each != "-"]
+    return [] if pattern is None else [each for each in valued(words, pattern) if each != "-"]
 
 
 def _history(words: Words) -> Places:
@@ -251,12 +245,6 @@ def _history(words: Words) -> Places:
 def _second(words: Words) -> Places:
     """xxd IN OUT."""
     return [w for w in words[1:] if isinstance(w, Unknown) or w[:1] != "-"][1:]
-
-
-def _cpio(words: Words) -> Places:
-    texts = [word for word in words[1:] if isinstance(word, str)]
-    takes_out = any(re.match(r"-[A-Za-z]*[ip]|--extract|--pass", text) for text in texts)
-    return _values(words, "-D|--directory") or ["."] if takes_out else []
 
 
 _SPECIAL: dict[str, Callable[[Words], Places]] = {
@@ -271,17 +259,20 @@ _SPECIAL: dict[str, Callable[[Words], Places]] = {
     **dict.fromkeys(["perl", "ruby", "yq"], _in_place),
     "patch": _patch,
     **dict.fromkeys(["rsync", "scp"], transferred),
+    "git": versioned,
     "curl": curled,
     "wget": fetched,
-    **dict.fromkeys(["tar", "bsdtar"], _tar),
-    "unzip": _unzip,
-    "zip": _zip,
+    **dict.fromkeys(["tar", "bsdtar"], unpacked),
+    "unzip": unzipped,
+    "zip": zipped,
     "split": _split,
     "find": _find,
-    **dict.fromkeys([*_PACKERS, *_UNPACKERS], _packed),
+    **dict.fromkeys([*PACKERS, *UNPACKERS], packed),
     "csplit": lambda words: [Unknown.ANY],
     "xxd": _second,
-    "cpio": _cpio,
+    "cpio": cpio,
+    "ar": archived,
+    "mktemp": _temporary,
     "history": _history,
 }
 # Programs that one lets run to read, and that write where an option says so.
