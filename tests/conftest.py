@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -98,6 +99,14 @@ def _a_cell_where_one_is_needed(request: pytest.FixtureRequest) -> None:
         pytest.fail(f"no cell can be made, and TOOLCELL_MUST_ISOLATE=1: {refusal}")
     if refusal:
         pytest.skip(f"no cell can be made: {refusal}")
+
+
+@pytest.fixture
+def _heeds_sigint() -> Any:
+    """Start programs that SIGINT ends; a shell's background jobs are made to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

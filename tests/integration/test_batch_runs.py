@@ -83,14 +83,6 @@ def test_a_reader_that_stops_early_ends_the_batch_quietly(batch: list[str], tmp_
         assert process.stderr.read() == ""
 
 
-@pytest.fixture
-def _heeds_sigint() -> Any:
-    """Start programs that SIGINT ends; a shell's background jobs are made to ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("_heeds_sigint")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_batch_that_waits_for_its_input_ends_at_once_by(

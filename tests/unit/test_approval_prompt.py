@@ -131,6 +131,7 @@ def test_silence_is_not_consent(person, silence):
     assert person.told()["answer"] is None
 
 
+@pytest.mark.usefixtures("_heeds_sigint")
 @pytest.mark.parametrize("thread", [False, True])
 @pytest.mark.parametrize("begun", ["", "y", "yes "])
 def test_ctrl_c_leaves_it_open_and_interrupts_the_program(person, thread, begun):

@@ -85,6 +85,7 @@ def test_tail_as_json_is_the_lines_of_the_export(cli, write):
     assert cli("tail", "--json").stdout == cli("export", "--jsonl").stdout
 
 
+@pytest.mark.usefixtures("_heeds_sigint")
 def test_tail_follows_until_it_is_interrupted(path, write):
     write(event(0))
     program = "import sys; from toolcell.cli.events import app; app(sys.argv[1:])"
