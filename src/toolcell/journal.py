@@ -45,7 +45,7 @@ class Journal:
         **data: Any,
     ) -> None:
         """Write one event, to every sink that takes it; raises EventLost if one does not."""
-        if not self.sinks:  # an event costs some 20 µs, and there are seven to a call
+        if not self.sinks:  # the seven of a call take 0.13 ms to make
             return
         event = Event(
             at=self.clock(),
