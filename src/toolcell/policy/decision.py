@@ -125,7 +125,7 @@ class Decider:
         It is what a grant for the rest of a run may name: the program and its subcommand, or
         the whole command of a program that has none.
         """
-        asked = self._asked(prepared)
+        asked = self._asked(Proposal.of(prepared, self.workspace))
         if len(asked) != 1 or asked[0] is None:
             return ()
         return asked[0][:2] if _has_subcommand(asked[0]) else asked[0]
@@ -139,15 +139,14 @@ class Decider:
         proposal = Proposal.of(prepared, self.workspace)
         if any(part.words[:1] in _MOVES for part in proposal.parts):
             return False
-        asked = self._asked(prepared)
+        asked = self._asked(proposal)
         length = len(prefix) if _has_subcommand(prefix) else None
         return bool(asked) and all(
             words is not None and words[:length] == prefix for words in asked
         )
 
-    def _asked(self, prepared: PreparedToolCall) -> list[tuple[str, ...] | None]:
+    def _asked(self, proposal: Proposal) -> list[tuple[str, ...] | None]:
         """The words of each part that is asked about; None for one that is no plain command."""
-        proposal = Proposal.of(prepared, self.workspace)
         rulings = self.judge(proposal).rulings
         asked = {id(each.part): each.part for each in rulings if each.action is Action.ASK}
         if any(part.kind == "call" for part in asked.values()):  # all that is in its line
