@@ -10,6 +10,7 @@ import toolcell
 from toolcell.cells.workspace import resolve_workspace
 from toolcell.cli.approvals import app as approvals_app
 from toolcell.cli.events import app as events_app
+from toolcell.cli.options import FLAG, AsJson, Policy, ToolFile, Workspace
 from toolcell.cli.policy import app as policy_app
 from toolcell.cli.setup import Setup
 
@@ -28,8 +29,6 @@ app = typer.Typer(
 app.add_typer(policy_app, name="policy")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(events_app, name="events")
-
-_FLAG = " "  # typer would write <bool>, as if a flag took a value
 
 
 class Network(StrEnum):
@@ -55,36 +54,6 @@ class IsolationMode(StrEnum):
     landlock = "landlock"
 
 
-Policy = Annotated[
-    str,
-    typer.Option(
-        "--policy",
-        "-p",
-        metavar="NAME|FILE",
-        envvar="TOOLCELL_POLICY",
-        show_envvar=False,
-        help="A shipped policy (default, strict, ci, open) or a TOML file; TOOLCELL_POLICY names "
-        "another default.",
-    ),
-]
-Workspace = Annotated[
-    Path | None,
-    typer.Option(
-        "--workspace",
-        "-w",
-        metavar="DIR",
-        help="The directory that the call may see. Default: this one.",
-    ),
-]
-ToolFile = Annotated[
-    str | None,
-    typer.Option(
-        "--tool-file",
-        "-t",
-        metavar="TOOLS",
-        help="Tools of your own: module, module:registry, or file.py[:registry].",
-    ),
-]
 Allow = Annotated[
     list[str] | None,
     typer.Option(
@@ -100,17 +69,16 @@ Events = Annotated[
     ),
 ]
 NoEvents = Annotated[
-    bool, typer.Option("--no-events", metavar=_FLAG, help="Keep no events of this run.")
+    bool, typer.Option("--no-events", metavar=FLAG, help="Keep no events of this run.")
 ]
 Wait = Annotated[
     bool,
     typer.Option(
         "--wait",
-        metavar=_FLAG,
+        metavar=FLAG,
         help="Where a call needs approval, wait for an answer given with `toolcell approvals`.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", metavar=_FLAG, help="Print JSON on stdout.")]
 Isolation = Annotated[
     IsolationMode | None,
     typer.Option(
@@ -138,7 +106,7 @@ def _root(
         bool,
         typer.Option(
             "--version",
-            metavar=_FLAG,
+            metavar=FLAG,
             help="Print the version and exit.",
             is_eager=True,
             callback=_print_version,
@@ -180,7 +148,7 @@ def run(
         bool,
         typer.Option(
             "--stdin",
-            metavar=_FLAG,
+            metavar=FLAG,
             help="Read standard input to its end, then give it to the command.",
         ),
     ] = False,
@@ -225,7 +193,7 @@ def call(
     wall: Wall = None,
     report: Annotated[
         bool,
-        typer.Option("--report", metavar=_FLAG, help="Print a readable account of the whole call."),
+        typer.Option("--report", metavar=FLAG, help="Print a readable account of the whole call."),
     ] = False,
     wait: Wait = False,
     events: Events = None,
@@ -265,20 +233,20 @@ def batch(
     as_finished: Annotated[
         bool,
         typer.Option(
-            "--as-finished", metavar=_FLAG, help="Print results as they end, not in input order."
+            "--as-finished", metavar=FLAG, help="Print results as they end, not in input order."
         ),
     ] = False,
     wall: Wall = None,
     table: Annotated[
         bool,
-        typer.Option("--table", metavar=_FLAG, help="Print a table for people instead of JSONL."),
+        typer.Option("--table", metavar=FLAG, help="Print a table for people instead of JSONL."),
     ] = False,
     wait: Wait = False,
     events: Events = None,
     no_events: NoEvents = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", metavar=_FLAG, help="Print JSONL on stdout (what it does anyway)."),
+        typer.Option("--json", metavar=FLAG, help="Print JSONL on stdout (what it does anyway)."),
     ] = False,
 ) -> None:
     """Run many calls: JSONL in, one ToolResult a line out.

@@ -18,6 +18,7 @@ import typer
 
 from toolcell.approvals import SqliteApprovals, utc_now
 from toolcell.cli.exits import FAILED, OWN_FAULT, SUCCEEDED
+from toolcell.cli.options import FLAG, AsJson
 from toolcell.cli.question import account, covers, is_said, outcome, standing, too_late
 from toolcell.errors import StoreError, UnknownApprovalError
 from toolcell.model import (
@@ -36,7 +37,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-_FLAG = " "  # typer would write <bool>, as if a flag took a value
 _GIST = 60
 _LOOK_SECONDS = 0.3
 
@@ -61,13 +61,12 @@ By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Who answers. Default: your login name.")
 ]
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Kept with the answer.")]
-AsJson = Annotated[bool, typer.Option("--json", metavar=_FLAG, help="Print JSON on stdout.")]
 
 
 @app.command("list")
 def list_approvals(
     everything: Annotated[
-        bool, typer.Option("--all", metavar=_FLAG, help="Also those that have been answered.")
+        bool, typer.Option("--all", metavar=FLAG, help="Also those that have been answered.")
     ] = False,
     store: Store = None,
     as_json: AsJson = False,

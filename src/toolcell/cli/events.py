@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from toolcell.cli.exits import FAILED, SUCCEEDED
+from toolcell.cli.options import FLAG, AsJson
 from toolcell.errors import StoreError
 from toolcell.events import Event, EventLog, EventReader, verify
 from toolcell.events.chain import Row
@@ -27,7 +28,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-_FLAG = " "  # typer would write <bool>, as if a flag took a value
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _NOTED = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
@@ -36,7 +36,6 @@ Log = Annotated[
     Path | None,
     typer.Option("--log", metavar="FILE", help="The log. Default: the one in the state directory."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", metavar=_FLAG, help="Print JSON on stdout.")]
 Since = Annotated[
     str | None,
     typer.Option(
@@ -52,7 +51,7 @@ def tail(
     ] = 20,
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", metavar=_FLAG, help="Then print new ones as they come."),
+        typer.Option("--follow", "-f", metavar=FLAG, help="Then print new ones as they come."),
     ] = False,
     call: Annotated[
         str, typer.Option("--call", metavar="ID", help="Only of this call, by its id or key.")
@@ -119,7 +118,7 @@ def export(
         bool,
         typer.Option(
             "--jsonl",
-            metavar=_FLAG,
+            metavar=FLAG,
             show_default=False,
             help="One JSON object a line: the only form.",
         ),

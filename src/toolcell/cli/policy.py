@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from toolcell.cli.cells import in_words
+from toolcell.cli.options import AsJson, Policy, ToolFile, Workspace
 from toolcell.cli.setup import Setup
 from toolcell.errors import PolicyError
 from toolcell.model import Action, PreparedToolCall, ToolCall, ToolResult
@@ -26,28 +27,12 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-_FLAG = " "  # typer would write <bool>, as if a flag took a value
 Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME|FILE", envvar="TOOLCELL_POLICY", help="A shipped policy or a file."
     ),
 ]
-Policy = Annotated[
-    str,
-    typer.Option(
-        "--policy", "-p", metavar="NAME|FILE", envvar="TOOLCELL_POLICY", help="The policy."
-    ),
-]
-ToolFile = Annotated[
-    str | None,
-    typer.Option("--tool-file", "-t", metavar="TOOLS", help="Tools of your own, as for `call`."),
-]
-Workspace = Annotated[
-    Path | None,
-    typer.Option("--workspace", "-w", metavar="DIR", help="The workspace. Default: this one."),
-]
-AsJson = Annotated[bool, typer.Option("--json", metavar=_FLAG, help="Print JSON on stdout.")]
 
 
 @app.command()
