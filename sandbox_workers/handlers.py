@@ -41,7 +41,7 @@ class HandlerError(Exception):
 
 def prepare() -> None:
     """Import the built-in tools in the launcher: they are ours, and each cell would pay."""
-    for name in ("basic", "files", "shell", "python"):
+    for name in ("basic", "files", "reading", "writing", "shell", "python"):
         importlib.import_module(f"sandbox_workers.tools.{name}")
     if sys.version_info >= (3, 13):
         importlib.import_module("ast")  # tracebacks import it late, when no file may open

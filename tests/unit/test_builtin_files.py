@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from sandbox_workers.tools import ToolError
-from sandbox_workers.tools.files import list_files, read_file, search_text, write_file
+from sandbox_workers.tools.files import list_files, search_text
+from sandbox_workers.tools.reading import read_file
+from sandbox_workers.tools.writing import write_file
 
 
 @pytest.fixture(autouse=True)

@@ -26,14 +26,14 @@ TOOLS = (
     declare(
         "read_file",
         _ReadFile,
-        "files",
+        "reading",
         "Return the content of a text file, or some of its lines.",
         READS,
     ),
     declare(
         "write_file",
         _WriteFile,
-        "files",
+        "writing",
         "Write a whole text file, replacing what was there.",
         REPLACES,
     ),

@@ -1,0 +1,100 @@
+"""Places: what a path that a model wrote means in the workspace, and clear words where nothing.
+
+The walls are the kernel's. What is checked here only makes the answer clear: a path that leads
+out of the workspace would meet nothing there, or a file of the system. The workspace is the
+directory that the cell stands in.
+"""
+
+import os
+from pathlib import Path
+
+from sandbox_workers.tools import ToolError
+
+_SNIFF = 8192
+
+
+def inside(path: str) -> Path:
+    """Return where a path leads, links followed; raises ToolError where that is outside."""
+    return _checked(path, Path(os.path.realpath(_joined(path))))
+
+
+def entry(path: str) -> Path:
+    """Return what a path names, a link at its end not followed; raises ToolError as `inside`."""
+    joined = _joined(path)
+    name = joined.name
+    if name in ("", ".."):  # only a directory is called so
+        return inside(path)
+    return _checked(path, Path(os.path.realpath(joined.parent)) / name)
+
+
+def must_exist(place: Path, path: str) -> None:
+    """Raise ToolError where nothing is at a place."""
+    try:
+        place.lstat()
+    except FileNotFoundError:
+        raise ToolError(f"{path} does not exist", "list_files shows what is there") from None
+    except OSError as error:
+        raise refused(path, error) from None
+    except UnicodeEncodeError:
+        raise ToolError(f"{path!a} cannot be the name of a file: it is not Unicode") from None
+
+
+def existing_file(path: str) -> Path:
+    """Return where a path leads, if to a regular file; never opens it, so a FIFO cannot block."""
+    place = inside(path)
+    must_exist(place, path)
+    if place.is_dir():
+        raise ToolError(f"{path} is a directory", "list_files shows what is in it")
+    if not place.is_file():
+        raise ToolError(f"{path} is not a regular file, but {_kind(place)}")
+    return place
+
+
+def existing_directory(path: str) -> Path:
+    """Return where a path leads, if to a directory."""
+    place = inside(path)
+    must_exist(place, path)
+    if not place.is_dir():
+        raise ToolError(f"{path} is a file, not a directory", "read_file shows a file")
+    return place
+
+
+def relative(place: Path) -> str:
+    """Name a place as seen from the workspace."""
+    return os.path.relpath(place)
+
+
+def refused(path: str, error: OSError) -> ToolError:
+    """Put an error of the system into words for the model."""
+    return ToolError(f"{path}: {(error.strerror or str(error)).lower()}")
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether the beginning of a file is none of a text in UTF-8 or the like."""
+    return b"\0" in data[:_SNIFF]
+
+
+def _joined(path: str) -> Path:
+    if "\0" in path:
+        raise ToolError("a path cannot hold a NUL character")
+    return Path.cwd() / path
+
+
+def _checked(path: str, place: Path) -> Path:
+    workspace = Path.cwd()
+    if place != workspace and workspace not in place.parents:
+        raise ToolError(
+            f"{path} is outside the workspace",
+            f"use a path inside the workspace, {workspace}, or relative to it",
+        )
+    return place
+
+
+def _kind(place: Path) -> str:
+    if place.is_fifo():
+        return "a pipe"
+    if place.is_socket():
+        return "a socket"
+    if place.is_symlink():
+        return "a link that leads back to itself"
+    return "a device"
