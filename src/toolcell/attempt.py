@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from toolcell.bounds import Bounds
 from toolcell.events import EventKind
 from toolcell.grants import Cancellation, Grant, Observer, RunOptions
 from toolcell.model import Enforcement, PreparedToolCall, Report
@@ -15,6 +16,7 @@ class Attempt:
     grant: Grant
     options: RunOptions
     cancellation: Cancellation
+    bounds: Bounds
     wall: float
     number: int
     observe: Observer

@@ -5,8 +5,8 @@ with the standard library: `@tool` only leaves a note on the function, and the r
 derives the spec from it in the controller.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,6 +26,7 @@ class Declaration:
     destructive: bool | None = None
     shell_line: str | None = None
     paths: tuple[str, ...] = ()
+    limit_arguments: Mapping[str, str] = field(default_factory=dict)
 
 
 class ToolError(Exception):
@@ -53,6 +54,7 @@ def tool(
     destructive: bool | None = None,
     shell_line: str | None = None,
     paths: tuple[str, ...] = (),
+    limit_arguments: Mapping[str, str] = ...,
 ) -> Callable[[F], F]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Declare a typed function a tool; it stays the plain function that it was.
@@ -62,6 +64,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     for trusted host code only. `retries` needs `idempotent=True` to take effect.
     `shell_line` names the parameter that is a line for a shell, and `paths` those that are paths in
     the workspace (parameters annotated as Path are known to be): a policy can look into them.
+    `limit_arguments` maps parameters to limits of the call (wall, cpu, memory, processes, output)
+    that their values narrow: seconds, bytes or a count.
     """
     declaration = Declaration(**options)
 

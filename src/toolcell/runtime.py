@@ -16,6 +16,7 @@ from sandbox_workers import wire
 from toolcell import rejections
 from toolcell.arguments import InvalidArguments, check_schema, validate
 from toolcell.attempt import Attempt
+from toolcell.bounds import bounds_of, check_limits
 from toolcell.cells.capabilities import capabilities, rungs
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
@@ -42,7 +43,7 @@ from toolcell.model import (
     ToolResult,
     canonical_json,
 )
-from toolcell.normalizer import Origin, from_inline, from_report, refused
+from toolcell.normalizer import Origin, from_inline, from_report, named, refused
 from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
 
@@ -121,6 +122,7 @@ class ToolRuntime:
             return refused(origin, rejections.unknown_tool(call.name, self.registry.list()))
         try:
             arguments = validate(definition, call.arguments)
+            check_limits(definition, arguments)
         except InvalidArguments as error:
             return refused(origin, rejections.invalid(str(error)))
         except RegistrationError as error:  # registered after the runtime was made
@@ -199,10 +201,11 @@ class ToolRuntime:
         cancellation: Cancellation,
         observe: Observer,
     ) -> ToolResult:
-        definition = prepared.definition
-        wall = min(grant.limits.wall, definition.timeout or grant.limits.wall)
-        first = Attempt(prepared, grant, options, cancellation, wall, 1, observe)
-        if definition.isolation == "inline":
+        bounds = bounds_of(prepared, grant.limits)
+        first = Attempt(
+            prepared, grant, options, cancellation, bounds, bounds.limits.wall, 1, observe
+        )
+        if prepared.definition.isolation == "inline":
             return await self._inline(first)
         return await self._in_cells(first)
 
@@ -214,6 +217,7 @@ class ToolRuntime:
         with attempt.cancellation.ends(give_up.set):
             value, error = await run_inline(attempt.prepared, attempt.wall, give_up)
         attempt.tell_end(Report(seconds=time.monotonic() - began))
+        error = error and named(error, attempt.bounds.whose)
         return from_inline(attempt.grant.origin, value, error, enforcement, self._budget)
 
     async def _in_cells(self, first: Attempt) -> ToolResult:
@@ -234,9 +238,10 @@ class ToolRuntime:
                 grant.origin,
                 report,
                 definition,
-                grant.limits,
+                first.bounds.limits,
                 enforcement,
                 wall=first.wall,
+                whose=first.bounds.whose,
                 attempts=number,
                 budget=self._budget,
             )
@@ -250,7 +255,7 @@ class ToolRuntime:
         return result
 
     async def _in_cell(self, attempt: Attempt) -> tuple[Report, Enforcement]:
-        settings, limits = attempt.grant.settings, attempt.grant.limits
+        settings, limits = attempt.grant.settings, attempt.bounds.limits
         required = Enforcement(required=settings.require)
         try:
             cell, plan = await self._pool(settings, limits).take()

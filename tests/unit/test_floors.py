@@ -37,6 +37,7 @@ ROOMS = {
         "cells.supervisor",
         "cells.attestation",
         "cells.pool",
+        "bounds",
         "grants",
     ],
     5: [
@@ -55,6 +56,7 @@ FLOOR = {f"toolcell.{room}": floor for floor, rooms in ROOMS.items() for room in
 # Parts of one machine, each may use those named before it.
 IN_ORDER = [name for name in FLOOR if name.startswith("toolcell.cells.")]
 IN_ORDER += [
+    "toolcell.bounds",
     "toolcell.grants",
     "toolcell.rejections",
     "toolcell.breaker",

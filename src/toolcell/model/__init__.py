@@ -36,6 +36,7 @@ from toolcell.model.results import (
 )
 from toolcell.model.tools import (
     HandlerRef,
+    LimitName,
     ToolAnnotations,
     ToolDefinition,
     ToolSpec,
@@ -59,6 +60,7 @@ __all__ = [
     "HandlerRef",
     "Identity",
     "Killed",
+    "LimitName",
     "Limits",
     "Mount",
     "Plan",

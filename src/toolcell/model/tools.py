@@ -5,9 +5,12 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from toolcell.model.base import SCHEMA_VERSION, Frozen, Seconds
+
+LimitName = Literal["wall", "cpu", "memory", "processes", "output"]
+"""The limits that an argument of a call can narrow: seconds, seconds, bytes, a count, bytes."""
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 
@@ -74,8 +77,9 @@ class ToolDefinition(Frozen):
     the spec's input schema does. `typed` names the parameters whose annotation asks for an
     object rather than JSON's own types, which the cell builds. `shell_line` names the argument
     that is a line for a shell, and `paths` those that are paths, for policies that look into
-    them; one whose schema has the format "path" need not be named. `function` is set for inline
-    tools only.
+    them; one whose schema has the format "path" need not be named. `limit_arguments` maps
+    arguments that are numbers to the limit of the call that each narrows, and never widens.
+    `function` is set for inline tools only.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -90,8 +94,16 @@ class ToolDefinition(Frozen):
     typed: tuple[str, ...] = ()
     shell_line: str | None = None
     paths: tuple[str, ...] = ()
+    limit_arguments: dict[str, LimitName] = Field(default_factory=dict)
     arguments_model: type[BaseModel] | None = Field(default=None, exclude=True, repr=False)
     function: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
+
+    @model_validator(mode="after")
+    def _names_its_arguments(self) -> "ToolDefinition":
+        unknown = self.limit_arguments.keys() - self.spec.input_schema.get("properties", {}).keys()
+        if unknown:
+            raise ValueError(f"limit_arguments names {min(unknown)!r}, which is no argument of it")
+        return self
 
     @property
     def name(self) -> str:

@@ -7,5 +7,6 @@ results     the pieces to a result
 """
 
 from toolcell.normalizer.results import Origin, from_inline, from_report, refused
+from toolcell.normalizer.verdict import named
 
-__all__ = ["Origin", "from_inline", "from_report", "refused"]
+__all__ = ["Origin", "from_inline", "from_report", "named", "refused"]

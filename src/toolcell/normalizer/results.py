@@ -2,7 +2,9 @@
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 from toolcell.model import (
@@ -65,9 +67,13 @@ def from_report(
     wall: float,
     attempts: int,
     budget: int,
+    whose: Mapping[str, str] = MappingProxyType({}),
 ) -> ToolResult:
-    """The result of a call that ran in a cell; `budget` is how many bytes of output are shown."""
-    verdict = judge(report, definition, limits, wall)
+    """The result of a call that ran in a cell; `budget` is how many bytes of output are shown.
+
+    `whose` says of limits that are not the policy's who named them.
+    """
+    verdict = judge(report, definition, limits, wall, whose)
     if report.setup is not None:
         return _result(origin, verdict.error, "controller", enforcement)
     redactor, ended = origin.redactor, _ended_by_itself(report)

@@ -5,6 +5,8 @@ only then what the worker claims. What a tool printed is never looked at.
 """
 
 import signal
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from toolcell.model import Category, ErrorInfo, Limits, Report, ToolDefinition
@@ -21,8 +23,17 @@ class Verdict(NamedTuple):
     signal: str | None = None
 
 
-def judge(report: Report, definition: ToolDefinition, limits: Limits, wall: float) -> Verdict:
-    """Compute the verdict; `wall` is the deadline that was in force, in seconds."""
+def judge(
+    report: Report,
+    definition: ToolDefinition,
+    limits: Limits,
+    wall: float,
+    whose: Mapping[str, str] = MappingProxyType({}),
+) -> Verdict:
+    """Compute the verdict; `wall` is the deadline that was in force, in seconds.
+
+    `whose` says of limits that are not the policy's who named them.
+    """
     code = report.exit if report.exit is not None and report.exit >= 0 else None
     name = signal_name(-report.exit) if report.exit is not None and report.exit < 0 else None
     error = (
@@ -34,7 +45,13 @@ def judge(report: Report, definition: ToolDefinition, limits: Limits, wall: floa
         or _bad_reply(report)
         or _by_answer(report, definition, limits)
     )
-    return Verdict(error, code, name)
+    return Verdict(error and named(error, whose), code, name)
+
+
+def named(error: ErrorInfo, whose: Mapping[str, str]) -> ErrorInfo:
+    """Say whose the limit was that ended a call, where it was not the policy's."""
+    said = whose.get(error.category if error.category is not Category.OUTPUT_LIMIT else "output")
+    return error.model_copy(update={"message": f"{error.message} ({said})"}) if said else error
 
 
 def signal_name(number: int) -> str:

@@ -68,6 +68,7 @@ def define(function: Callable[..., Any]) -> ToolDefinition:
             idempotent=declared.idempotent,
             shell_line=declared.shell_line,
             paths=declared.paths,
+            limit_arguments=dict(declared.limit_arguments),
             typed=tuple(
                 name for name, hint in hints.items() if name != "return" and not _is_native(hint)
             ),
@@ -79,7 +80,11 @@ def define(function: Callable[..., Any]) -> ToolDefinition:
 
 
 def _check_named(name: str, declared: Declaration, hints: dict[str, Any]) -> None:
-    for named in (*declared.paths, *filter(None, [declared.shell_line])):
+    for named in (
+        *declared.paths,
+        *declared.limit_arguments,
+        *filter(None, [declared.shell_line]),
+    ):
         if named not in hints or named == "return":
             raise RegistrationError(
                 f"{name}: @tool names {named!r}, which is not one of its annotated parameters"

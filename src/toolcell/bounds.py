@@ -1,0 +1,72 @@
+"""Bounds: the limits in force for one call, each the smallest that anybody named, and who did.
+
+The policy gives, the tool and the arguments of a call can only take away. Whoever named the one
+that a call ends at stands in its result, because the remedy is another one each time.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from annotated_types import Ge
+
+from toolcell.arguments import InvalidArguments
+from toolcell.model import LimitName, Limits, PreparedToolCall, ToolDefinition
+
+OF_THE_TOOL = "the limit is the tool's own"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits of one call; `whose` says of each that is not the policy's who named it."""
+
+    limits: Limits
+    whose: Mapping[str, str] = field(default_factory=dict)
+
+    def narrowed(self, name: LimitName, value: float, whose: str) -> "Bounds":
+        """Return bounds with a limit that is as small as `value`, if it was larger."""
+        if value >= getattr(self.limits, name):
+            return self
+        limits = self.limits.model_copy(update={name: value})
+        return Bounds(limits, {**self.whose, name: whose})
+
+
+def bounds_of(prepared: PreparedToolCall, limits: Limits) -> Bounds:
+    """Narrow the policy's limits by what the tool says, and by the call's own arguments."""
+    definition, bounds = prepared.definition, Bounds(limits)
+    if definition.timeout:
+        bounds = bounds.narrowed("wall", definition.timeout, OF_THE_TOOL)
+    for argument, name in definition.limit_arguments.items():
+        value = prepared.arguments.get(argument)
+        if value is not None:
+            asked = max(int(value) if name in _WHOLE else value, _least(name))
+            bounds = bounds.narrowed(name, asked, f"its argument `{argument}` asked for this limit")
+    return bounds
+
+
+def check_limits(definition: ToolDefinition, arguments: Mapping[str, Any]) -> None:
+    """Raise InvalidArguments where an argument that narrows a limit cannot be one.
+
+    Also where the schema would let it pass: what cannot be read must not leave a limit wide.
+    """
+    problems = []
+    for argument, name in definition.limit_arguments.items():
+        value = arguments.get(argument)
+        if value is None:
+            continue
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or value <= 0:
+            problems.append(f"`{argument}`: expected a number above 0, for the {name} limit")
+        elif name in _WHOLE and value != int(value):
+            problems.append(f"`{argument}`: expected a whole number, for the {name} limit")
+    if problems:
+        raise InvalidArguments(problems)
+
+
+_WHOLE = ("memory", "processes", "output")
+
+
+def _least(name: str) -> Any:
+    """The smallest limit of a kind that a cell can be made with."""
+    return max(each.ge for each in Limits.model_fields[name].metadata if isinstance(each, Ge))
