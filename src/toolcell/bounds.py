@@ -69,4 +69,6 @@ _WHOLE = ("memory", "processes", "output")
 
 def _least(name: str) -> Any:
     """The smallest limit of a kind that a cell can be made with."""
-    return max(each.ge for each in Limits.model_fields[name].metadata if isinstance(each, Ge))
+    metadata = Limits.model_fields[name].metadata
+    ends: list[Any] = [each.ge for each in metadata if isinstance(each, Ge)]
+    return max(ends, default=0)
