@@ -6,16 +6,12 @@ imported by name.
 
 The launcher imports this module, and each cell is a fork of it. What few calls need is
 imported where it is needed: every page of the launcher is copied or mapped again in
-every cell, and threading would run a handler of its own after each fork. What tells of
-a failure is here: it has to work where no file can be opened any more.
+every cell, and threading would run a handler of its own after each fork.
 """
 
 import atexit
 import importlib
-import linecache
-import os
 import sys
-import traceback
 import types
 import typing
 from collections.abc import Callable
@@ -23,12 +19,9 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
-from sandbox_workers import wire
+from sandbox_workers import tracebacks, wire
 
 _SCRIPT_NAME = "__toolcell_main__"
-
-sources: dict[str, tuple[int, None, list[str], str]] = {}
-"""Source that is in no file, as linecache keeps it, for the lines of a traceback."""
 
 
 class HandlerError(Exception):
@@ -133,24 +126,12 @@ def _key(key: Any) -> Any:
 def exit_code(error: BaseException) -> int:
     """Say how the interpreter would have exited, printing what it would have printed."""
     if not isinstance(error, SystemExit):
-        print_traceback(error)
+        tracebacks.show(error)
         return 1
     if error.code is None or isinstance(error.code, int):
         return (error.code or 0) & 0xFF
     print(error.code, file=sys.stderr)
     return 1
-
-
-def print_traceback(error: BaseException) -> None:
-    """Print the traceback without the frames of this package, which are not the tool's."""
-    frames = error.__traceback__
-    while frames and "sandbox_workers" in frames.tb_frame.f_code.co_filename:
-        frames = frames.tb_next
-    linecache.cache |= sources
-    try:
-        traceback.print_exception(type(error), error, frames)
-    except Exception:  # noqa: BLE001  # __str__ or the stream itself may be the tool's own
-        os.write(2, f"{type(error).__name__} (that cannot be shown)\n".encode())
 
 
 def finish(code: int) -> int:
@@ -166,6 +147,6 @@ def finish(code: int) -> int:
     except BrokenPipeError:
         return code
     except BaseException as error:  # noqa: BLE001  # an exit handler's own
-        print_traceback(error)
+        tracebacks.show(error)
         return code or 1
     return code

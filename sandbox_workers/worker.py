@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sandbox_workers import handlers, libc, sweep, wire
+from sandbox_workers import handlers, libc, sweep, tracebacks, wire
 from sandbox_workers.jail import REPLY, REQUEST
 from sandbox_workers.libc import Call
 
@@ -177,7 +177,7 @@ def _answer(call: dict[str, Any]) -> int:
         # By a mark, not by class: tools raise toolcell's, the built-in ones their own.
         hint = _hint(error)
         if hint is None:
-            handlers.print_traceback(error)
+            tracebacks.show(error)
             message = _error(_limit(error) or "exception", error)
         else:
             message = _error("tool_error", error, hint)

@@ -3,9 +3,7 @@
 import sys
 import types
 
-from sandbox_workers import handlers
-
-_NAME = "<code>"
+from sandbox_workers.tools import notebook
 
 
 def python(code: str) -> None:
@@ -14,5 +12,4 @@ def python(code: str) -> None:
     sys.modules["__main__"] = main
     sys.path.insert(0, "")
     sys.argv = ["-c"]
-    handlers.sources[_NAME] = (len(code), None, code.splitlines(keepends=True), _NAME)
-    exec(compile(code, _NAME, "exec"), main.__dict__)  # noqa: S102  # what this tool is for
+    notebook.run(code, main.__dict__)

@@ -1,0 +1,44 @@
+"""Source text run as a cell of a notebook is: in a namespace, and its last value shown.
+
+What it raises passes through; `sandbox_workers.tracebacks` shows it with the lines of the text.
+"""
+
+import _ast
+from types import CodeType
+from typing import Any
+
+from sandbox_workers import tracebacks
+from sandbox_workers.tools import values
+
+CODE = "<code>"
+"""The file name that tracebacks give the text."""
+
+
+def run(source: str, namespace: dict[str, Any], name: str = CODE) -> None:
+    """Run the text; print the value of a last expression, unless it is None or ends in `;`."""
+    tracebacks.remember(name, source)
+    body, last = _compiled(source, name)
+    exec(body, namespace)  # noqa: S102  # what this is for
+    if last is not None:
+        value = eval(last, namespace)  # noqa: S307  # the same text
+        if value is not None:
+            print(values.shown(value))
+
+
+def _compiled(source: str, name: str) -> tuple[CodeType, CodeType | None]:
+    """The text without its last expression, and that."""
+    tree = compile(source, name, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+    if not isinstance(tree, _ast.Module):
+        raise AssertionError("a module is compiled to a module")
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, _ast.Expr) or _is_silent(source, last):
+        return compile(source, name, "exec", dont_inherit=True), None
+    tree.body.pop()
+    body = compile(tree, name, "exec", dont_inherit=True)
+    return body, compile(_ast.Expression(last.value), name, "eval", dont_inherit=True)
+
+
+def _is_silent(source: str, last: _ast.Expr) -> bool:
+    """Whether a semicolon ends the last expression: people write it to show nothing."""
+    line = source.encode().splitlines()[(last.end_lineno or 1) - 1]
+    return line[last.end_col_offset or 0 :].lstrip().startswith(b";")
