@@ -9,7 +9,7 @@ belongs to the tool, and nothing it writes is more than a claim. Frames it sends
     {"type": "error", "kind", "name", "message", "hint"}   what it raised
 
 A tool that answers by its exit code (shell, python) sends neither of the last two, but for an
-error that says which limit it met. The pipe does not survive an execve.
+error that says which limit it met, or why it did not run. The pipe does not survive an execve.
 """
 
 import binascii
@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 from sandbox_workers import handlers, libc, sweep, tracebacks, wire
 from sandbox_workers.jail import REPLY, REQUEST
 from sandbox_workers.libc import Call
+from sandbox_workers.tools import surroundings
 
 _READY = wire.frame({"type": "ready"})
 _CHUNK = 65536
@@ -96,7 +97,7 @@ def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:
     if call is None:  # the cell was made ready and never used
         os._exit(0)
     if call["stdin"] is not None:
-        _place_input(call["stdin"])
+        surroundings.place_input(binascii.a2b_base64(call["stdin"]))
     try:
         code = _answer_by_exit(call) if call["answers"] == "exit" else _answer(call)
     except OSError:  # the tool closed the pipe that answers are sent on
@@ -130,16 +131,6 @@ def _text_stream(fd: int) -> io.TextIOWrapper:
     return stream
 
 
-def _place_input(text: str) -> None:
-    """Put base64 data on standard input as a memory file: no pipe to fill or deadlock on."""
-    fd = os.memfd_create("stdin", 0)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(binascii.a2b_base64(text))
-    os.lseek(fd, 0, os.SEEK_SET)
-    os.dup2(fd, 0)
-    os.close(fd)
-
-
 def _read_call() -> dict[str, Any] | None:
     reader = wire.FrameReader()
     while (call := reader.next()) is None:
@@ -155,6 +146,9 @@ def _answer_by_exit(call: dict[str, Any]) -> int:
     code = 0
     try:
         handlers.run(call)
+    except handlers.HandlerError as error:
+        _write_all(REPLY, _error("tool_error", error, error.hint))
+        code = 1
     except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
         code = handlers.exit_code(error)
         if kind := _limit(error):

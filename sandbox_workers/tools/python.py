@@ -3,13 +3,26 @@
 import sys
 import types
 
-from sandbox_workers.tools import notebook
+from sandbox_workers.tools import figures, notebook, surroundings
 
 
-def python(code: str) -> None:
+def python(
+    code: str,
+    input: str | None = None,  # noqa: A002  # what a model calls it
+    directory: str = ".",
+    environment: dict[str, str] | None = None,
+    *,
+    separate: bool = True,
+    **_limits: object,  # which the controller keeps
+) -> None:
     """Run the code as __main__, with the working directory first on the import path."""
+    surroundings.enter(directory, environment or {}, input, separate=separate)
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     sys.path.insert(0, "")
     sys.argv = ["-c"]
-    notebook.run(code, main.__dict__)
+    figures.watch()
+    try:
+        notebook.run(code, main.__dict__)
+    finally:
+        figures.save()

@@ -38,10 +38,10 @@ _FIELDS: dict[str, dict[str, type]] = {
     "error": {"type": str, "kind": str, "name": str, "message": str, "hint": str},
 }
 
-LIMIT_KINDS = frozenset({"memory", "disk", "open_files"})
-"""What any worker may claim of an error: that it met a limit."""
+EXIT_KINDS = frozenset({"memory", "disk", "open_files", "tool_error"})
+"""What any worker may claim of an error: that it met a limit, or could not begin."""
 
-ERROR_KINDS = LIMIT_KINDS | {"tool_error", "exception", "bad_reply"}
+ERROR_KINDS = EXIT_KINDS | {"exception", "bad_reply"}
 """What a worker may claim of an error where it answers by a value."""
 
 
@@ -110,7 +110,7 @@ class Conversation:
         return self.state is not State.BROKEN
 
     def _kinds(self) -> frozenset[str]:
-        return LIMIT_KINDS if self._by_exit else ERROR_KINDS
+        return EXIT_KINDS if self._by_exit else ERROR_KINDS
 
     def _break(self, problem: str) -> None:
         self.state, self.answer, self.problem = State.BROKEN, None, problem
