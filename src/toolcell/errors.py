@@ -32,6 +32,10 @@ class UnknownApprovalError(ToolcellError, LookupError):
     """No approval of this id was ever asked for here."""
 
 
+class UnknownOutputError(ToolcellError, LookupError):
+    """No output of this handle is kept, or not for who asks."""
+
+
 class WorkspaceError(ToolcellError, ValueError):
     """The workspace cannot be lent to a cell; the message says why."""
 

@@ -16,9 +16,10 @@ WORKERS = Path(sandbox_workers.__file__).parent
 
 ROOMS = {
     1: ["errors", "declare", "model", "visible"],
-    2: ["database", "redaction", "shell"],
+    2: ["database", "redaction", "shell", "media"],
     3: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
+        "outputs",
         *[
             "inline",
             "cells.leftovers",

@@ -23,16 +23,19 @@ class StreamRedactor:
         self._held += data
         return self._give(closing=False)
 
-    def close(self) -> bytes:
-        """Return the rest, redacted; nothing may be fed afterwards."""
-        return self._give(closing=True)
+    def close(self, *, cut: bool = False) -> bytes:
+        """Return the rest, redacted; nothing may be fed afterwards.
 
-    def _give(self, *, closing: bool) -> bytes:
+        Where the stream was `cut` there, what may be a part of a secret is redacted too.
+        """
+        return self._give(closing=True, cut=cut)
+
+    def _give(self, *, closing: bool, cut: bool = False) -> bytes:
         data, before = self._given + self._held, len(self._given)
         # What overlaps a secret that was given out already is told again.
         found = [
             span._replace(start=max(span.start, before))
-            for span in self._finder.find(data)
+            for span in self._finder.find(data, cut=cut)
             if span.end > before
         ]
         end = len(data) if closing else max(before, self._finder.settled(data, found))
