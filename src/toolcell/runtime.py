@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sandbox_workers import wire
 from toolcell import rejections
+from toolcell.answers import Answerer, answer
 from toolcell.arguments import InvalidArguments, check_schema, validate
 from toolcell.attempt import Attempt
 from toolcell.bounds import bounds_of, check_limits
@@ -34,6 +36,7 @@ from toolcell.journal import EventLost
 from toolcell.model import (
     CellSettings,
     Enforcement,
+    ErrorInfo,
     Limits,
     Plan,
     PreparedToolCall,
@@ -95,6 +98,8 @@ class ToolRuntime:
         self._idle = asyncio.Event()
         self._idle.set()
         self._budget = output_budget
+        self.answerers: dict[str, Answerer] = {}
+        """Who answers the tools whose isolation is "controller", by the tools' names."""
         self._pools = CellPools(spare_cells)
         self._closed = False
 
@@ -205,7 +210,7 @@ class ToolRuntime:
         first = Attempt(
             prepared, grant, options, cancellation, bounds, bounds.limits.wall, 1, observe
         )
-        if prepared.definition.isolation == "inline":
+        if prepared.definition.isolation != "cell":
             return await self._inline(first)
         return await self._in_cells(first)
 
@@ -215,10 +220,18 @@ class ToolRuntime:
         attempt.tell_start(enforcement)
         began = time.monotonic()
         with attempt.cancellation.ends(give_up.set):
-            value, error = await run_inline(attempt.prepared, attempt.wall, give_up)
+            value, error = await self._answer(attempt, give_up)
         attempt.tell_end(Report(seconds=time.monotonic() - began))
         error = error and named(error, attempt.bounds.whose)
         return from_inline(attempt.grant.origin, value, error, enforcement, self._budget)
+
+    async def _answer(
+        self, attempt: Attempt, give_up: asyncio.Event
+    ) -> tuple[Any, ErrorInfo | None]:
+        prepared, wall = attempt.prepared, attempt.wall
+        if prepared.definition.isolation == "inline":
+            return await run_inline(prepared, wall, give_up)
+        return await answer(self.answerers, prepared, wall, give_up)
 
     async def _in_cells(self, first: Attempt) -> ToolResult:
         """Try in one cell after the other, while that may help and there is time."""

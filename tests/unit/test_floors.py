@@ -16,7 +16,7 @@ WORKERS = Path(sandbox_workers.__file__).parent
 
 ROOMS = {
     1: ["errors", "declare", "model", "visible"],
-    2: ["database", "redaction", "shell", "media"],
+    2: ["database", "redaction", "shell", "media", "legible"],
     3: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
         "outputs",
@@ -46,6 +46,7 @@ ROOMS = {
         "breaker",
         "journal",
         "attempt",
+        "answers",
         "runtime",
         "steps",
         "questions",
@@ -63,6 +64,7 @@ IN_ORDER += [
     "toolcell.breaker",
     "toolcell.journal",
     "toolcell.attempt",
+    "toolcell.answers",
 ]
 IN_ORDER += ["toolcell.runtime", "toolcell.steps", "toolcell.questions", "toolcell.controller"]
 # A door opens into a room of its own floor; nothing else does.

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from toolcell.cells.capture import StreamCapture
+from toolcell.legible import characters as text
 from toolcell.model import (
     STATUS_OF,
     Captured,
@@ -17,7 +18,7 @@ from toolcell.model import (
     Truncation,
     Usage,
 )
-from toolcell.normalizer import Origin, from_inline, from_report, refused, text
+from toolcell.normalizer import Origin, from_inline, from_report, refused
 from toolcell.normalizer.truncation import shorten, shorten_text
 from toolcell.normalizer.verdict import signal_name, signal_number
 from toolcell.redaction import Redactor, no_redaction

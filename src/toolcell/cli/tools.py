@@ -37,7 +37,7 @@ def list_tools(setup: Setup, *, as_json: bool) -> None:
             escape(spec.name),
             escape(", ".join(names)),
             _decision(policy, spec.name),
-            "in the controller" if definition and definition.isolation == "inline" else "in a cell",
+            "in a cell" if definition and definition.isolation == "cell" else "in the controller",
             escape(spec.description.split(". ")[0].rstrip(".") + "."),
         )
     console_for_tables().print(table)

@@ -79,14 +79,15 @@ class ToolDefinition(Frozen):
     that is a line for a shell, and `paths` those that are paths, for policies that look into
     them; one whose schema has the format "path" need not be named. `limit_arguments` maps
     arguments that are numbers to the limit of the call that each narrows, and never widens.
-    `function` is set for inline tools only.
+    `isolation` is "controller" for the tools that toolcell answers itself. `function` is set for
+    inline tools only.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     spec: ToolSpec
     handler: HandlerRef
-    isolation: Literal["cell", "inline"] = "cell"
+    isolation: Literal["cell", "inline", "controller"] = "cell"
     timeout: Annotated[Seconds, Field(gt=0)] | None = None
     retries: Annotated[int, Field(ge=0, le=10)] = 0
     idempotent: bool = False

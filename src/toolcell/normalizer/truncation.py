@@ -8,14 +8,14 @@ as much beyond it as it takes to recognise a secret that the cut goes through. S
 left out whole. Counts are those of the stream as the tool wrote it.
 """
 
-from toolcell.model import Captured, Truncation
-from toolcell.normalizer.text import (
+from toolcell.legible.characters import (
     decode,
     whole_end,
     whole_start,
     without_split_end,
     without_split_start,
 )
+from toolcell.model import Captured, Truncation
 from toolcell.redaction import Redactor, Span, mark, no_redaction
 
 
