@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from toolcell.bounds import Bounds
+from toolcell.cancellation import Cancellation
 from toolcell.events import EventKind
-from toolcell.grants import Cancellation, Grant, Observer, RunOptions
+from toolcell.grants import Grant, Observer, RunOptions
 from toolcell.model import Enforcement, PreparedToolCall, Report
 
 
@@ -17,9 +18,22 @@ class Attempt:
     options: RunOptions
     cancellation: Cancellation
     bounds: Bounds
-    wall: float
-    number: int
     observe: Observer
+    wall: float
+    number: int = 1
+
+    @classmethod
+    def first(
+        cls,
+        prepared: PreparedToolCall,
+        grant: Grant,
+        options: RunOptions,
+        cancellation: Cancellation,
+        bounds: Bounds,
+        observe: Observer,
+    ) -> "Attempt":
+        """The first one, which has all of the call's time."""
+        return cls(prepared, grant, options, cancellation, bounds, observe, bounds.limits.wall)
 
     def tell_start(self, enforcement: Enforcement) -> None:
         """Tell that a cell was taken; what this raises keeps the call from running."""

@@ -32,9 +32,9 @@ class Bounds:
         return Bounds(limits, {**self.whose, name: whose})
 
 
-def bounds_of(prepared: PreparedToolCall, limits: Limits) -> Bounds:
-    """Narrow the policy's limits by what the tool says, and by the call's own arguments."""
-    definition, bounds = prepared.definition, Bounds(limits)
+def bounds_of(prepared: PreparedToolCall, given: Bounds) -> Bounds:
+    """Narrow what a call was given by what its tool says, and by its own arguments."""
+    definition, bounds = prepared.definition, given
     if definition.timeout:
         bounds = bounds.narrowed("wall", definition.timeout, OF_THE_TOOL)
     for argument, name in definition.limit_arguments.items():

@@ -15,9 +15,11 @@ from types import TracebackType
 from typing import TypeVar
 
 from toolcell import rejections
-from toolcell.approvals import ApprovalStore, Clock, SqliteApprovals, answered, utc_now
-from toolcell.errors import StoreError
+from toolcell.approvals import ApprovalStore, Clock, SqliteApprovals, utc_now
+from toolcell.cancellation import Cancellation, Withdrawn
+from toolcell.errors import StoreError, ToolcellError
 from toolcell.events import EventKind, EventSink, no_events
+from toolcell.executor import Executor
 from toolcell.grants import RunOptions
 from toolcell.journal import EventLost, Journal, shown_arguments
 from toolcell.model import (
@@ -32,6 +34,7 @@ from toolcell.questions import Questions
 from toolcell.registry import ToolRegistry
 from toolcell.runtime import ToolRuntime
 from toolcell.steps import Steps
+from toolcell.timing import Timing, real_time
 from toolcell.visible import visible_line
 
 T = TypeVar("T")
@@ -60,6 +63,8 @@ class ToolController:
         max_running: int | None = None,
         max_waiting: int = 10_000,
         output_budget: int = 32 * 1024,
+        timing: Timing = real_time,
+        executor: Executor | None = None,
     ) -> None:
         """Make a controller.
 
@@ -67,12 +72,15 @@ class ToolController:
         directory that calls may see, as far as the policy lends one. `approvals` keeps
         questions, by default in the state directory, where `toolcell approvals` answers
         them. `events` are one sink or several, such as an EventLog. `run` names this
-        controller's run in both, and `run_grants` lets a yes cover the rest of it. The other
-        options are those of `ToolRuntime`. Raises PolicyError for a policy that cannot be used,
+        controller's run in both, and `run_grants` lets a yes cover the rest of it. `executor`
+        runs granted calls of this registry, in place of a `ToolRuntime`, whose options the other
+        ones are. Raises PolicyError for a policy that cannot be used,
         WorkspaceError where it lends a workspace and there is none, and StoreError where a file
         of approvals or events lies in it.
         """
-        self.runtime = ToolRuntime(
+        if executor is not None and executor.registry is not registry:
+            raise ToolcellError("the executor prepares calls of another registry; give it this one")
+        self.runtime = executor or ToolRuntime(
             registry,
             workspace,
             protected=protected,
@@ -80,6 +88,7 @@ class ToolController:
             max_running=max_running,
             max_waiting=max_waiting,
             output_budget=output_budget,
+            timing=timing,
         )
         self.run = run or f"run-{secrets.token_hex(5)}"
         # Spelled, because a path may hold bytes that no text of ours can.
@@ -130,29 +139,8 @@ class ToolController:
         self, call: ToolCall, options: RunOptions | None = None
     ) -> ToolResult | ApprovalRequest:
         """Take one call as far as it goes: to its result, or to a question for a person."""
-        steps, origin = self._steps, self._steps.begin(call)
-        try:
-            steps.emit(EventKind.RECEIVED, origin, arguments=shown_arguments(call.arguments))
-            if steps.stopped:
-                return steps.reject(origin, rejections.stopped(steps.stopped))
-            prepared = steps.prepare(origin)
-            if isinstance(prepared, ToolResult):
-                return steps.finish(origin, prepared)
-            try:
-                origin, decision = await steps.decide(origin, prepared)
-            except EventLost:
-                raise
-            except BaseException:  # it was cancelled meanwhile
-                steps.abandon(origin)
-                raise
-            if decision.action is Action.DENY:
-                return steps.reject(origin, rejections.denied(decision))
-            if decision.action is Action.ASK:
-                return await self._questions.ask(origin, prepared, decision, options)
-            granted = {"by": "policy", "rule_id": decision.rule_id}
-            return await steps.execute(origin, prepared, decision, options, **granted)
-        except (EventLost, StoreError) as error:
-            return steps.unrecorded(origin, error)
+        with self._steps.cancellable(call.call_id) as cancellation:
+            return await self._taken(call, options, cancellation)
 
     async def resolve(
         self, response: ApprovalResponse, options: RunOptions | None = None
@@ -163,7 +151,8 @@ class ToolController:
         answer cannot be kept.
         """
         approval = self.approvals.answer(response)
-        return await self._questions.go_on(approval, options)
+        with self._steps.cancellable(approval.request.call.call_id) as cancellation:
+            return await self._questions.go_on(approval, options, cancellation)
 
     async def wait(self, request: ApprovalRequest, options: RunOptions | None = None) -> ToolResult:
         """Wait for an answer that is given elsewhere (`toolcell approvals`), and go on with it.
@@ -172,12 +161,17 @@ class ToolController:
         for a question or `resolve` it: of the two, one runs the call, and the other is told that
         it was run. Raises as `resolve` does.
         """
-        approval = await answered(self.approvals, request.approval_id)
-        return await self._questions.go_on(approval, options)
+        with self._steps.cancellable(request.call.call_id) as cancellation:
+            return await self._questions.wait(request, options, cancellation)
 
     def cancel(self, call_id: str) -> bool:
-        """End the running calls of an id; their own `handle` returns. False if none runs."""
-        return self._steps.cancel(call_id)
+        """End the calls of an id, wherever on their way they are; False if there is none.
+
+        Their own `handle`, `resolve` or `wait` returns a result that is cancelled, with the output
+        so far. A call that waits for a person's answer is ended by taking the question back;
+        raises StoreError where that cannot be kept.
+        """
+        return self._steps.cancel(call_id) or self._questions.cancel(call_id)
 
     async def close(self) -> None:
         """Cancel the calls that run, and end every cell; nothing can be handled afterwards."""
@@ -193,6 +187,35 @@ class ToolController:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    async def _taken(
+        self, call: ToolCall, options: RunOptions | None, cancellation: Cancellation
+    ) -> ToolResult | ApprovalRequest:
+        steps, origin = self._steps, self._steps.begin(call)
+        try:
+            steps.emit(EventKind.RECEIVED, origin, arguments=shown_arguments(call.arguments))
+            if steps.stopped:
+                return steps.reject(origin, rejections.stopped(steps.stopped))
+            prepared = steps.prepare(origin)
+            if isinstance(prepared, ToolResult):
+                return steps.finish(origin, prepared)
+            try:
+                origin, decision = await steps.decide(origin, prepared, cancellation)
+            except Withdrawn:
+                return steps.reject(origin, rejections.withdrawn(cancellation))
+            except EventLost:
+                raise
+            except BaseException:  # its task was cancelled meanwhile
+                steps.abandon(origin)
+                raise
+            if decision.action is Action.DENY:
+                return steps.reject(origin, rejections.denied(decision))
+            if decision.action is Action.ASK:
+                return await self._questions.ask(origin, prepared, decision, options, cancellation)
+            granted = {"by": "policy", "rule_id": decision.rule_id}
+            return await steps.execute(origin, prepared, decision, options, cancellation, **granted)
+        except (EventLost, StoreError) as error:
+            return steps.unrecorded(origin, error)
 
     def _kept_outside(self, keeper: T) -> T:
         """Refuse a file of events or approvals where a tool could change it."""

@@ -152,10 +152,11 @@ async def _tried(policy: ToolPolicy) -> tuple[Rung | None, list[Finding]]:
     async with AsyncExitStack() as stack:
         workspace = stack.enter_context(tempfile.TemporaryDirectory())
         controller = await stack.enter_async_context(_controller(settings, workspace))
+        planner = ToolRuntime(controller.runtime.registry, workspace)
         given: dict[str, str] = {}  # where there will be no cell, the first call says why
         for each in rungs(settings):
             with suppress(CellRefused):
-                given |= controller.runtime.plan(settings, _LIMITS, each).environment
+                given |= planner.plan(settings, _LIMITS, each).environment
         with probe_targets(given) as targets:
             result = await _call(controller, "probe", {"targets": targets, "attempts": attempts})
             if result.error:

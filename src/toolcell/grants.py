@@ -1,12 +1,12 @@
 """Grants: the right to execute, and what a host may add to one execution."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from toolcell.bounds import Bounds
 from toolcell.cells.supervisor import Tap
-from toolcell.errors import GrantError
+from toolcell.errors import GrantError, ToolcellError
 from toolcell.events import EventKind
 from toolcell.model import CellSettings, Limits, PreparedToolCall
 from toolcell.normalizer import Origin
@@ -14,12 +14,16 @@ from toolcell.normalizer import Origin
 
 @dataclass(slots=True)
 class Grant:
-    """The right to execute one prepared call once, in a cell of these settings and limits."""
+    """The right to execute one prepared call once, in a cell of these settings and limits.
+
+    `whose` says of limits that are not the policy's who named them.
+    """
 
     digest: str
     origin: Origin
     settings: CellSettings
     limits: Limits
+    whose: Mapping[str, str] = field(default_factory=dict)
     spent: bool = field(default=False, init=False)
 
     def spend(self, prepared: PreparedToolCall) -> None:
@@ -33,13 +37,28 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a host may add to one execution: standard input, and a tap on the output.
+    """What a host may add to one execution: standard input, a tap on the output, and a deadline.
 
-    `stdin` is sent whole, with the call; text is encoded as UTF-8.
+    `stdin` is sent whole, with the call; text is encoded as UTF-8. `deadline` is in seconds, and
+    over everything that comes after the grant: the wait for a place to run in, the making of a
+    cell, and all tries. It only shortens what the policy and the tool give.
     """
 
     stdin: bytes | str | None = None
     tap: Tap | None = None
+    deadline: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.deadline is not None and not self.deadline > 0:
+            raise ToolcellError(f"a deadline is in seconds above 0, not {self.deadline!r}")
+
+    def bounded(self, grant: Grant, left: float) -> Bounds:
+        """The bounds of a grant, within what is left of the deadline."""
+        bounds = Bounds(grant.limits, grant.whose)
+        if self.deadline is None:
+            return bounds
+        whose = f"what was left of the {self.deadline:g} s that the host gave for the whole call"
+        return bounds.narrowed("wall", max(round(left, 3), 0.001), whose)
 
     def input(self) -> bytes | None:
         """Return the standard input as bytes."""
@@ -59,26 +78,3 @@ class Observer(Protocol):
 
 def unobserved(kind: EventKind, /, **data: Any) -> None:
     """Take no note."""
-
-
-@dataclass(slots=True, eq=False)
-class Cancellation:
-    """The wish to end one call, which may come before, while or after it runs."""
-
-    requested: bool = False
-    _end: Callable[[], object] | None = None
-
-    def request(self) -> None:
-        """End the call: now if it runs, otherwise as soon as it would begin."""
-        self.requested = True
-        if self._end is not None:
-            self._end()
-
-    @contextmanager
-    def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """Let a request call `end` for as long as the body of the `with` runs."""
-        self._end = end
-        try:
-            yield
-        finally:
-            self._end = None

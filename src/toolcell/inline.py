@@ -30,9 +30,9 @@ async def run_inline(
     stop = asyncio.ensure_future((give_up or asyncio.Event()).wait())
     try:
         await asyncio.wait([work, stop], timeout=wall, return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
+        if work.done() and not stop.done():
             return _outcome(work.result())
-        if stop.done():
+        if stop.done():  # who asked was told that the call is ended, so it is
             return None, ErrorInfo(
                 category=Category.CANCELLED, message=f"the call was cancelled; {_CANNOT}"
             )

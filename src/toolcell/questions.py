@@ -6,11 +6,13 @@ Whatever changed since it was asked wins. Of all who hear of one answer, one run
 one writes the end of a call that does not run.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
 from toolcell import rejections
-from toolcell.approvals import ApprovalStore, Clock
+from toolcell.approvals import ApprovalStore, Clock, answered
+from toolcell.cancellation import Cancellation, Withdrawn
 from toolcell.errors import StoreError, ToolcellError, WorkspaceError
 from toolcell.events import EventKind
 from toolcell.grants import RunOptions
@@ -35,6 +37,9 @@ _APPROVED = (
 )
 
 
+_REMEMBERED = 1000
+
+
 class Questions:
     """The questions of one run, about calls in one workspace."""
 
@@ -53,6 +58,7 @@ class Questions:
         self._clock = clock
         self._run = run
         self._workspace = workspace
+        self._asked: OrderedDict[str, ApprovalRequest] = OrderedDict()
 
     async def ask(
         self,
@@ -60,6 +66,7 @@ class Questions:
         prepared: PreparedToolCall,
         decision: PolicyDecision,
         options: RunOptions | None,
+        cancellation: Cancellation,
     ) -> ToolResult | ApprovalRequest:
         """Ask, unless this was answered ahead: by a grant for the run, or when it was asked before.
 
@@ -67,12 +74,14 @@ class Questions:
         """
         if grant := self._standing(prepared):
             granted = {"by": "run grant", "grant_id": grant.grant_id}
-            return await self._steps.execute(origin, prepared, decision, options, **granted)
+            return await self._steps.execute(
+                origin, prepared, decision, options, cancellation, **granted
+            )
         store, version = self._store(), origin.policy_version or ""
         if given := store.approved(prepared.digest, version, self._workspace):
             if error := self._unfit(decision):
                 return self._steps.reject(origin, error)
-            result = await self._spend(given, origin, prepared, decision, options)
+            result = await self._spend(given, origin, prepared, decision, options, cancellation)
             if result is not None:  # else it was used, or has expired, a moment before
                 return result
         if (told := store.refusal(prepared.digest, version, self._workspace)) is not None:
@@ -99,11 +108,37 @@ class Questions:
         except EventLost:
             store.cancel(request.approval_id)  # nobody will be told of it
             raise
+        self._remember(request)
         return request
 
-    async def go_on(self, approval: Approval, options: RunOptions | None) -> ToolResult:
+    def cancel(self, call_id: str) -> bool:
+        """End the calls of an id that wait for a person, nobody else being told; False if none."""
+        found = [each for each in self._asked.values() if each.call.call_id == call_id]
+        ended = [request for request in found if self._withdrawn(request)]
+        for request in ended:
+            cancelled = rejections.withdrawn(Cancellation(requested=True))
+            self._steps.abandon(self._steps.resume(request), cancelled)
+        return bool(ended)
+
+    async def wait(
+        self, request: ApprovalRequest, options: RunOptions | None, cancellation: Cancellation
+    ) -> ToolResult:
+        """Go on with a question once it was answered elsewhere, or has ended otherwise."""
+        store = self._store()
+        try:
+            with cancellation.interrupts():
+                approval = await answered(store, request.approval_id)
+        except Withdrawn:
+            store.cancel(request.approval_id)
+            approval = store.get(request.approval_id)
+        return await self.go_on(approval, options, cancellation)
+
+    async def go_on(
+        self, approval: Approval, options: RunOptions | None, cancellation: Cancellation
+    ) -> ToolResult:
         """Take a question that was answered, or has ended otherwise, to its result."""
         request = approval.request
+        self._asked.pop(request.approval_id, None)
         origin = self._steps.resume(request)
         try:
             self._steps.emit(
@@ -117,20 +152,36 @@ class Questions:
             )
             if approval.state is not ApprovalState.APPROVED:
                 return self._concluded(
-                    origin, request, refused(origin, rejections.unusable(approval))
+                    origin, request, refused(origin, _unusable(approval, cancellation))
                 )
             prepared = self._steps.prepare(origin)
             if isinstance(prepared, ToolResult):
                 return self._withdraw(origin, request, prepared)
-            origin, decision = await self._steps.decide(origin, prepared)
+            try:
+                origin, decision = await self._steps.decide(origin, prepared, cancellation)
+            except Withdrawn:
+                withdrawn = rejections.withdrawn(cancellation)
+                return self._withdraw(origin, request, refused(origin, withdrawn))
             if error := self._changed(request, prepared, decision):
                 return self._withdraw(origin, request, refused(origin, error))
             if error := self._unfit(decision):
                 return refused(origin, error)  # the approval stands, so this is no end
-            result = await self._spend(request, origin, prepared, decision, options)
+            result = await self._spend(request, origin, prepared, decision, options, cancellation)
             return result or self._too_late(origin, request)
         except (EventLost, StoreError) as error:
             return refused(origin, rejections.unrecorded(error))
+
+    def _remember(self, request: ApprovalRequest) -> None:
+        self._asked[request.approval_id] = request
+        if len(self._asked) > _REMEMBERED:
+            self._asked.popitem(last=False)
+
+    def _withdrawn(self, request: ApprovalRequest) -> bool:
+        """Take a question back; True for the one who ends its call by that."""
+        self._asked.pop(request.approval_id, None)
+        store = self._store()
+        store.cancel(request.approval_id)
+        return store.conclude(request.approval_id, Status.CANCELLED)
 
     def _standing(self, prepared: PreparedToolCall) -> RunGrant | None:
         """Return a grant of this run that covers a call that the policy asks about."""
@@ -181,6 +232,7 @@ class Questions:
         prepared: PreparedToolCall,
         decision: PolicyDecision,
         options: RunOptions | None,
+        cancellation: Cancellation,
     ) -> ToolResult | None:
         """Use the approval up, and run; None where somebody else did, or it has expired.
 
@@ -195,7 +247,9 @@ class Questions:
         granted = {"by": "approval", "approval_id": request.approval_id}
         outcome = "cancelled"
         try:
-            result = await self._steps.execute(origin, prepared, decision, options, **granted)
+            result = await self._steps.execute(
+                origin, prepared, decision, options, cancellation, **granted
+            )
             outcome = result.status
         except EventLost as error:
             result = self._steps.unrecorded(origin, error)
@@ -232,3 +286,10 @@ class Questions:
         if self._store().conclude(request.approval_id, result.status):
             return self._steps.finish(origin, result)
         return result
+
+
+def _unusable(approval: Approval, cancellation: Cancellation) -> ErrorInfo:
+    """Why a question leads to no run: also that its call was cancelled, which took it back."""
+    if cancellation.requested and approval.state is ApprovalState.CANCELLED:
+        return rejections.withdrawn(cancellation)
+    return rejections.unusable(approval)

@@ -1,5 +1,6 @@
 """Rejections: what is said of calls that do not run, in words for the model."""
 
+from toolcell.cancellation import Cancellation
 from toolcell.model import (
     Approval,
     ApprovalState,
@@ -42,9 +43,16 @@ def overloaded(most: int) -> ErrorInfo:
     )
 
 
-def cancelled() -> ErrorInfo:
-    """It was cancelled before it ran."""
-    return ErrorInfo(category=Category.CANCELLED, message="the call was cancelled before it ran")
+def withdrawn(cancellation: Cancellation, after: int = 0) -> ErrorInfo:
+    """It was cancelled, or its time was up, while it waited to run; `after` so many tries."""
+    when = f"after attempt {after}, before the next one" if after else "before it ran"
+    if cancellation.requested:
+        return ErrorInfo(category=Category.CANCELLED, message=f"the call was cancelled {when}")
+    return ErrorInfo(
+        category=Category.WALL,
+        message=f"the time that the host gave for the whole call was up {when}",
+        retryable=not after,
+    )
 
 
 def denied(decision: PolicyDecision) -> ErrorInfo:

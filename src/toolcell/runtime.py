@@ -5,6 +5,7 @@ exactly this prepared call, and once.
 """
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Iterable
@@ -16,9 +17,10 @@ from typing import Any
 from sandbox_workers import wire
 from toolcell import rejections
 from toolcell.answers import Answerer, answer
-from toolcell.arguments import InvalidArguments, check_schema, validate
+from toolcell.arguments import check_schema
 from toolcell.attempt import Attempt
-from toolcell.bounds import bounds_of, check_limits
+from toolcell.bounds import bounds_of
+from toolcell.cancellation import Cancellation, Withdrawn, expiring
 from toolcell.cells.capabilities import capabilities, rungs
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
@@ -26,13 +28,11 @@ from toolcell.cells.supervisor import Supervisor
 from toolcell.cells.workspace import resolve_workspace
 from toolcell.errors import (
     CellRefused,
-    RegistrationError,
     ToolcellError,
     WorkspaceError,
 )
-from toolcell.grants import Cancellation, Grant, Observer, RunOptions, unobserved
+from toolcell.grants import Grant, Observer, RunOptions, unobserved
 from toolcell.inline import run_inline
-from toolcell.journal import EventLost
 from toolcell.model import (
     CellSettings,
     Enforcement,
@@ -47,10 +47,13 @@ from toolcell.model import (
     canonical_json,
 )
 from toolcell.normalizer import Origin, from_inline, from_report, named, refused
+from toolcell.preparing import prepare
 from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
+from toolcell.retries import tried
+from toolcell.slots import Slots
+from toolcell.timing import Timing, real_time
 
-_RETRY_PAUSE = 0.05
 _SHOWN = 32 * 1024
 
 
@@ -68,6 +71,7 @@ class ToolRuntime:
         max_waiting: int = 10_000,
         output_budget: int = _SHOWN,
         redactor: Redactor | None = None,
+        timing: Timing = real_time,
     ) -> None:
         """Make a runtime.
 
@@ -75,8 +79,8 @@ class ToolRuntime:
         calls run at once (four for each processor if not given), further ones wait, and
         past `max_waiting` they are rejected as overloaded. `output_budget` is how many
         bytes of a stream a result shows. `redactor` takes secrets out of every result; what a
-        tap is given stays as the tool wrote it. Raises RegistrationError where a tool's own input
-        schema cannot be used.
+        tap is given stays as the tool wrote it. Pauses between tries go by `timing`. Raises
+        RegistrationError where a tool's own input schema cannot be used.
         """
         if os.environ.get("TOOLCELL_CELL"):
             raise ToolcellError(
@@ -91,12 +95,8 @@ class ToolRuntime:
         # Now, because the current directory may be another by the time of a call.
         self._workspace = Path(workspace).absolute() if workspace is not None else None
         self._protected = {str(Path(path).absolute()) for path in protected}
-        running = max_running or 4 * (os.cpu_count() or 1)
-        self._slots = asyncio.Semaphore(running)
-        self._most = running + max_waiting
-        self._running: set[Cancellation] = set()
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._slots = Slots(max_running or 4 * (os.cpu_count() or 1), max_waiting)
+        self._timing = timing
         self._budget = output_budget
         self.answerers: dict[str, Answerer] = {}
         """Who answers the tools whose isolation is "controller", by the tools' names."""
@@ -121,18 +121,7 @@ class ToolRuntime:
         self, call: ToolCall, origin: Origin | None = None
     ) -> PreparedToolCall | ToolResult:
         """Resolve the tool and validate the arguments; a result says why that failed."""
-        origin = origin or Origin(call, redactor=self.redactor)
-        definition = self.registry.resolve(call.name)
-        if definition is None:
-            return refused(origin, rejections.unknown_tool(call.name, self.registry.list()))
-        try:
-            arguments = validate(definition, call.arguments)
-            check_limits(definition, arguments)
-        except InvalidArguments as error:
-            return refused(origin, rejections.invalid(str(error)))
-        except RegistrationError as error:  # registered after the runtime was made
-            return refused(origin, rejections.unusable_tool(str(error)))
-        return PreparedToolCall.of(call, definition, arguments)
+        return prepare(self.registry, origin or Origin(call, redactor=self.redactor))
 
     async def execute(
         self,
@@ -151,68 +140,34 @@ class ToolRuntime:
         if grant.origin.redactor is no_redaction:
             grant.origin = replace(grant.origin, redactor=self.redactor)
         self.require_open()
-        if len(self._running) >= self._most:
-            return refused(grant.origin, rejections.overloaded(self._most))
-        cancellation = cancellation or Cancellation()
-        self._running.add(cancellation)
-        self._idle.clear()
+        if self._slots.full:
+            return refused(grant.origin, rejections.overloaded(self._slots.most))
+        options, cancellation = options or RunOptions(), cancellation or Cancellation()
+        until = self._timing.monotonic() + (options.deadline or math.inf)
         try:
-            if not await self._slot(cancellation):
-                return refused(grant.origin, rejections.cancelled())
-            try:
-                return await self._run(
-                    prepared, grant, options or RunOptions(), cancellation, observe
-                )
-            finally:
-                self._slots.release()
-        finally:
-            self._running.discard(cancellation)
-            if not self._running:
-                self._idle.set()
+            with self._slots.entered(cancellation):
+                async with (
+                    expiring(cancellation, options.deadline, self._timing),
+                    self._slots.place(cancellation),
+                ):
+                    left = until - self._timing.monotonic()
+                    bounds = bounds_of(prepared, options.bounded(grant, left))
+                    return await self._run(
+                        Attempt.first(prepared, grant, options, cancellation, bounds, observe)
+                    )
+        except Withdrawn:
+            return refused(grant.origin, rejections.withdrawn(cancellation))
 
     async def close(self) -> None:
         """Cancel what runs, and end every launcher and every cell."""
         self._closed = True
-        for cancellation in list(self._running):
-            cancellation.request()
-        await self._idle.wait()
+        await self._slots.clear()
         await self._pools.close()
 
-    async def _slot(self, cancellation: Cancellation) -> bool:
-        """Wait for a place to run in; False where the call was cancelled first."""
-        if cancellation.requested:
-            return False
-        if not self._slots.locked():
-            return await self._slots.acquire()
-        waiting = asyncio.ensure_future(self._slots.acquire())
-        with cancellation.ends(waiting.cancel):
-            try:
-                await asyncio.wait([waiting])
-            except asyncio.CancelledError:
-                if not waiting.cancel():  # it came in the same turn of the loop
-                    self._slots.release()
-                raise
-        if waiting.cancelled():
-            return False
-        if cancellation.requested:
-            self._slots.release()
-        return not cancellation.requested
-
-    async def _run(
-        self,
-        prepared: PreparedToolCall,
-        grant: Grant,
-        options: RunOptions,
-        cancellation: Cancellation,
-        observe: Observer,
-    ) -> ToolResult:
-        bounds = bounds_of(prepared, grant.limits)
-        first = Attempt(
-            prepared, grant, options, cancellation, bounds, bounds.limits.wall, 1, observe
-        )
-        if prepared.definition.isolation != "cell":
-            return await self._inline(first)
-        return await self._in_cells(first)
+    async def _run(self, first: Attempt) -> ToolResult:
+        if first.prepared.definition.isolation != "cell":
+            return await tried(first, self._inline, self._timing)
+        return await tried(first, self._in_a_cell, self._timing)
 
     async def _inline(self, attempt: Attempt) -> ToolResult:
         give_up = asyncio.Event()
@@ -220,10 +175,14 @@ class ToolRuntime:
         attempt.tell_start(enforcement)
         began = time.monotonic()
         with attempt.cancellation.ends(give_up.set):
+            if attempt.cancellation.requested:  # by who was told of the start
+                give_up.set()
             value, error = await self._answer(attempt, give_up)
         attempt.tell_end(Report(seconds=time.monotonic() - began))
         error = error and named(error, attempt.bounds.whose)
-        return from_inline(attempt.grant.origin, value, error, enforcement, self._budget)
+        return from_inline(
+            attempt.grant.origin, value, error, enforcement, self._budget, attempt.number
+        )
 
     async def _answer(
         self, attempt: Attempt, give_up: asyncio.Event
@@ -233,52 +192,30 @@ class ToolRuntime:
             return await run_inline(prepared, wall, give_up)
         return await answer(self.answerers, prepared, wall, give_up)
 
-    async def _in_cells(self, first: Attempt) -> ToolResult:
-        """Try in one cell after the other, while that may help and there is time."""
-        loop, definition, grant = asyncio.get_running_loop(), first.prepared.definition, first.grant
-        until = loop.time() + first.wall
-        tries = 1 + (definition.retries if definition.idempotent else 0)
-        result: ToolResult | None = None
-        for number in range(1, tries + 1):
-            left = max(until - loop.time(), 0.001)
-            try:
-                report, enforcement = await self._in_cell(replace(first, wall=left, number=number))
-            except EventLost:
-                if result is None:
-                    raise
-                return result  # of the attempt before: this one could not be recorded
-            result = from_report(
-                grant.origin,
-                report,
-                definition,
-                first.bounds.limits,
-                enforcement,
-                wall=first.wall,
-                whose=first.bounds.whose,
-                attempts=number,
-                budget=self._budget,
-            )
-            pause = _RETRY_PAUSE * 2 ** (number - 1)
-            helps = result.error is not None and result.error.retryable and number < tries
-            if not helps or first.cancellation.requested or loop.time() + pause >= until:
-                break
-            await asyncio.sleep(pause)
-        if result is None:
-            raise AssertionError("a call is tried once at least")
-        return result
+    async def _in_a_cell(self, attempt: Attempt) -> ToolResult:
+        report, enforcement = await self._in_cell(attempt)
+        return from_report(
+            attempt.grant.origin,
+            report,
+            attempt.prepared.definition,
+            attempt.bounds.limits,
+            enforcement,
+            wall=attempt.bounds.limits.wall,
+            whose=attempt.bounds.whose,
+            attempts=attempt.number,
+            budget=self._budget,
+        )
 
     async def _in_cell(self, attempt: Attempt) -> tuple[Report, Enforcement]:
         settings, limits = attempt.grant.settings, attempt.bounds.limits
         required = Enforcement(required=settings.require)
         try:
-            cell, plan = await self._pool(settings, limits).take()
+            with attempt.cancellation.interrupts():
+                cell, plan = await self._pool(settings, limits).take()
         except CellRefused as error:
             return Report(setup=error.cause, remedy=error.remedy), required
         except WorkspaceError as error:
             return Report(setup=str(error)), required
-        if attempt.cancellation.requested:  # while its cell was made
-            cell.close()
-            return Report(killed="cancel"), required
         # A pool hands out no cell of a launcher whose walls were not tried.
         enforcement = plan.enforcement.model_copy(update={"attested": plan.rung != "none"})
         try:
@@ -289,6 +226,8 @@ class ToolRuntime:
         supervisor = Supervisor(cell, limits, attempt.options.tap)
         try:
             with attempt.cancellation.ends(supervisor.cancel):
+                if attempt.cancellation.requested:  # by who was told of the start
+                    supervisor.cancel()
                 report = await supervisor.run(
                     attempt.prepared, attempt.options.input(), attempt.wall
                 )

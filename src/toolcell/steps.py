@@ -14,8 +14,10 @@ from typing import Any
 
 from toolcell import rejections
 from toolcell.breaker import RefusalCount, told_again
+from toolcell.cancellation import Cancellation
 from toolcell.events import EventKind
-from toolcell.grants import Cancellation, Grant, RunOptions
+from toolcell.executor import Executor
+from toolcell.grants import Grant, RunOptions
 from toolcell.journal import EventLost, Journal
 from toolcell.model import (
     STATUS_OF,
@@ -32,22 +34,19 @@ from toolcell.normalizer import Origin, refused
 from toolcell.policy import Decider, ToolPolicy, check_policy
 from toolcell.redaction import Redactor
 from toolcell.registry import ToolRegistry
-from toolcell.runtime import ToolRuntime
 
 
 class Steps:
     """What can be done to a call, for one runtime, one policy at a time and one journal."""
 
-    def __init__(
-        self, runtime: ToolRuntime, journal: Journal, workspace: str | Path | None
-    ) -> None:
+    def __init__(self, runtime: Executor, journal: Journal, workspace: str | Path | None) -> None:
         """Share these; a policy has to be taken before any call."""
         self.runtime = runtime
         self.journal = journal
         self.stopped = ""
         self._workspace = workspace
         self._refusals = RefusalCount()
-        self._running: dict[str, list[Cancellation]] = {}
+        self._open: dict[str, list[Cancellation]] = {}
 
     def take(self, policy: ToolPolicy) -> None:
         """Decide by a policy from now on; raises PolicyError or WorkspaceError with no change."""
@@ -65,6 +64,22 @@ class Steps:
         for each in (policy, *policy.layers):
             for source in each.sources:
                 self.runtime.protect(source)
+
+    @contextmanager
+    def cancellable(
+        self, call_id: str, cancellation: Cancellation | None = None
+    ) -> Iterator[Cancellation]:
+        """Let `cancel` find a call for as long as the body of the `with` takes it on its way."""
+        cancellation = cancellation or Cancellation()
+        # Providers' ids are theirs to repeat.
+        there = self._open.setdefault(call_id, [])
+        there.append(cancellation)
+        try:
+            yield cancellation
+        finally:
+            there.remove(cancellation)
+            if not there:
+                del self._open[call_id]
 
     def begin(self, call: ToolCall) -> Origin:
         """Open the account of a new call."""
@@ -96,13 +111,17 @@ class Steps:
         return prepared
 
     async def decide(
-        self, origin: Origin, prepared: PreparedToolCall
+        self, origin: Origin, prepared: PreparedToolCall, cancellation: Cancellation
     ) -> tuple[Origin, PolicyDecision]:
-        """Decide by the policy in force, also where it was replaced while a line was read."""
+        """Decide by the policy in force, also where it was replaced while a line was read.
+
+        Raises Withdrawn where the call was cancelled meanwhile.
+        """
         read, decider = None, None
         while decider is not self.decider:
             decider = self.decider
-            read = await decider.read_ahead(prepared)
+            with cancellation.interrupts():
+                read = await decider.read_ahead(prepared)
         decision, version = decider.decide(prepared, read), self.version
         origin = replace(
             origin,
@@ -128,6 +147,7 @@ class Steps:
         prepared: PreparedToolCall,
         decision: PolicyDecision,
         options: RunOptions | None,
+        cancellation: Cancellation,
         **granted: Any,
     ) -> ToolResult:
         """Run a call that was granted, as `granted` says, and finish it."""
@@ -144,8 +164,7 @@ class Steps:
                     raise
 
         try:
-            with self._cancellable(prepared.call.call_id) as cancellation:
-                result = await self.runtime.execute(prepared, grant, options, cancellation, observe)
+            result = await self.runtime.execute(prepared, grant, options, cancellation, observe)
         except EventLost:
             raise
         except BaseException:
@@ -203,11 +222,11 @@ class Steps:
         return result
 
     def cancel(self, call_id: str) -> bool:
-        """End the running calls of an id; False if none runs."""
-        running = self._running.get(call_id, [])
-        for cancellation in running:
+        """End the calls of an id that are on their way; False if none is."""
+        found = tuple(self._open.get(call_id, ()))
+        for cancellation in found:
             cancellation.request()
-        return bool(running)
+        return bool(found)
 
     def emit(
         self,
@@ -227,19 +246,6 @@ class Steps:
             self.stopped = f"{origin.call.name} was refused {count} times with the same arguments"
             self.emit(EventKind.STOPPED, origin, reason=self.stopped)
         return told_again(result, count) if breaker.warn and count >= breaker.warn else result
-
-    @contextmanager
-    def _cancellable(self, call_id: str) -> Iterator[Cancellation]:
-        cancellation = Cancellation()
-        # Providers' ids are theirs to repeat.
-        running = self._running.setdefault(call_id, [])
-        running.append(cancellation)
-        try:
-            yield cancellation
-        finally:
-            running.remove(cancellation)
-            if not running:
-                del self._running[call_id]
 
 
 def with_note(result: ToolResult, note: str) -> ToolResult:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcell.arguments import InvalidArguments
-from toolcell.bounds import bounds_of, check_limits
+from toolcell.bounds import Bounds, bounds_of, check_limits
 from toolcell.declare import tool
 from toolcell.errors import RegistrationError
 from toolcell.model import Limits
@@ -27,7 +27,7 @@ def work(
 
 
 def bounds(limits=None, **arguments):
-    return bounds_of(prepared(define(work), **arguments), limits or Limits())
+    return bounds_of(prepared(define(work), **arguments), Bounds(limits or Limits()))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ TRUSTED = Path(toolcell.__file__).parent
 WORKERS = Path(sandbox_workers.__file__).parent
 
 ROOMS = {
-    1: ["errors", "declare", "model", "visible"],
+    1: ["errors", "declare", "model", "visible", "timing"],
     2: ["database", "redaction", "shell", "media", "legible"],
     3: [
         *["registry", "arguments", "policy", "approvals", "events", "normalizer", "messages"],
@@ -39,14 +39,19 @@ ROOMS = {
         "cells.attestation",
         "cells.pool",
         "bounds",
+        "cancellation",
         "grants",
     ],
     5: [
+        "slots",
         "rejections",
         "breaker",
         "journal",
         "attempt",
         "answers",
+        "retries",
+        "preparing",
+        "executor",
         "runtime",
         "steps",
         "questions",
@@ -57,14 +62,17 @@ ROOMS = {
 FLOOR = {f"toolcell.{room}": floor for floor, rooms in ROOMS.items() for room in rooms}
 # Parts of one machine, each may use those named before it.
 IN_ORDER = [name for name in FLOOR if name.startswith("toolcell.cells.")]
+IN_ORDER += ["toolcell.bounds", "toolcell.cancellation", "toolcell.grants"]
 IN_ORDER += [
-    "toolcell.bounds",
-    "toolcell.grants",
+    "toolcell.slots",
     "toolcell.rejections",
     "toolcell.breaker",
     "toolcell.journal",
     "toolcell.attempt",
     "toolcell.answers",
+    "toolcell.retries",
+    "toolcell.preparing",
+    "toolcell.executor",
 ]
 IN_ORDER += ["toolcell.runtime", "toolcell.steps", "toolcell.questions", "toolcell.controller"]
 # A door opens into a room of its own floor; nothing else does.

@@ -2,8 +2,9 @@
 
 import pytest
 
+from toolcell.cancellation import Cancellation
 from toolcell.errors import GrantError
-from toolcell.grants import Cancellation, Grant, RunOptions
+from toolcell.grants import Grant, RunOptions
 from toolcell.model import CellSettings, Limits
 from toolcell.normalizer import Origin
 from toolcell.registry import define

@@ -107,8 +107,10 @@ class Launcher:
         """End the launcher and every cell of it; returns when its process is gone."""
         self._lose("the launcher was closed")
         self._control.close()
-        await _ended(self._process)
-        self._log.close()
+        try:
+            await _ended(self._process)
+        finally:
+            self._log.close()
 
     async def _made(self) -> Cell:
         self._number += 1
@@ -216,12 +218,14 @@ async def _ended(process: "subprocess.Popen[bytes]") -> None:
     try:
         async with asyncio.timeout(_END_SECONDS):
             await readable(pidfd)
-    except TimeoutError:
+    except (TimeoutError, asyncio.CancelledError) as error:
         # The launcher notices the death of its keeper by its parent-death signal.
         process.kill()
+        if isinstance(error, asyncio.CancelledError):
+            raise
     finally:
         os.close(pidfd)
-    process.wait()
+        process.wait()
 
 
 def _spawn(plan: bytes, control: socket.socket, log: IO[bytes]) -> "subprocess.Popen[bytes]":

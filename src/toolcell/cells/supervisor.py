@@ -68,6 +68,7 @@ class Supervisor:
         self._timers: list[asyncio.TimerHandle] = []
         self._watcher: asyncio.Task[None] | None = None
         self._taps: dict[Stream, asyncio.Future[None]] = {}
+        self._untapped: asyncio.Future[None] = self._loop.create_future()
         self._failed: BaseException | None = None
         self._misses = 0
         self._most_tasks = 0
@@ -92,9 +93,11 @@ class Supervisor:
             self._begin(wall)
             # Shielded: to cancel this task must not make the future look like an end.
             await asyncio.shield(self._ended)
+        except BaseException:
+            # On cancellation, and on a defect of ours: nothing is left running.
+            self.cancel()
+            raise
         finally:
-            # Also on cancellation, and on a defect of ours: nothing is left running.
-            self._kill("cancel")
             try:
                 await self._settle()
                 report = self._report(time.perf_counter() - began)
@@ -105,8 +108,15 @@ class Supervisor:
         return report
 
     def cancel(self) -> None:
-        """End the call now; its report says so and keeps the output so far."""
+        """End the call now; its report says so and keeps the output so far.
+
+        Also one whose processes have ended and whose output is still being taken: whoever asked
+        is told that the call was cancelled, and may be the one who takes none of it any more.
+        """
         self._kill("cancel")
+        self._killed = self._killed or "cancel"
+        if not self._untapped.done():
+            self._untapped.set_result(None)
 
     def _begin(self, wall: float) -> None:
         cell, loop = self._cell, self._loop
@@ -193,7 +203,7 @@ class Supervisor:
         self._captures[stream].feed(data)
         if sum(capture.total_bytes for capture in self._captures.values()) > self._limits.output:
             self._kill("output")
-        if self._tap and self._failed is None:
+        if self._tap and self._failed is None and not self._untapped.done():
             try:
                 waiting = self._tap(stream, data)
             except Exception as error:  # noqa: BLE001  # raised again when the cell is gone
@@ -294,9 +304,9 @@ class Supervisor:
             await self._tapped(stream)
 
     async def _tapped(self, stream: Stream) -> None:
-        """Wait until the tap has dealt with what it was given of a stream."""
-        if task := self._taps.pop(stream, None):
-            await asyncio.wait([task])
+        """Wait until the tap has dealt with what it was given of a stream, or will not any more."""
+        if task := self._taps.get(stream):
+            await asyncio.wait([task, self._untapped], return_when=asyncio.FIRST_COMPLETED)
 
     def _release(self) -> None:
         for timer in self._timers:

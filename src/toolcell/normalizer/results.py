@@ -116,6 +116,7 @@ def from_inline(
     error: ErrorInfo | None,
     enforcement: Enforcement,
     budget: int,
+    attempts: int = 1,
 ) -> ToolResult:
     """The result of trusted host code that ran in the controller; `value` is JSON."""
     value = origin.redactor.value(value)
@@ -125,7 +126,7 @@ def from_inline(
         error,
         "inline",
         enforcement,
-        metadata=ResultMetadata(attempts=1),
+        metadata=ResultMetadata(attempts=attempts),
         output=output,
         truncation=cut,
         structured=None if isinstance(value, str) else value,

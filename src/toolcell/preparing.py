@@ -1,0 +1,25 @@
+"""Preparing: from what a model proposed to a call that could run, or to why it cannot."""
+
+from toolcell import rejections
+from toolcell.arguments import InvalidArguments, validate
+from toolcell.bounds import check_limits
+from toolcell.errors import RegistrationError
+from toolcell.model import PreparedToolCall, ToolResult
+from toolcell.normalizer import Origin, refused
+from toolcell.registry import ToolRegistry
+
+
+def prepare(registry: ToolRegistry, origin: Origin) -> PreparedToolCall | ToolResult:
+    """Resolve the tool and validate the arguments; has no side effect."""
+    call = origin.call
+    definition = registry.resolve(call.name)
+    if definition is None:
+        return refused(origin, rejections.unknown_tool(call.name, registry.list()))
+    try:
+        arguments = validate(definition, call.arguments)
+        check_limits(definition, arguments)
+    except InvalidArguments as error:
+        return refused(origin, rejections.invalid(str(error)))
+    except RegistrationError as error:  # registered after the runtime was made
+        return refused(origin, rejections.unusable_tool(str(error)))
+    return PreparedToolCall.of(call, definition, arguments)

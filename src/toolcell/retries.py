@@ -1,0 +1,53 @@
+"""Retries: which results are tried again, after which pause, and what becomes of them.
+
+Tried again is only what is idempotent by its tool's word, after an error that may pass by the
+word of its category, and while there is time: a pause doubles each time, and its length has
+some chance in it, so that calls that failed together do not come back together.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from toolcell import rejections
+from toolcell.attempt import Attempt
+from toolcell.cancellation import Withdrawn
+from toolcell.journal import EventLost
+from toolcell.model import STATUS_OF, ToolDefinition, ToolResult
+from toolcell.timing import Timing
+
+FIRST_PAUSE = 0.05
+_LEAST_LEFT = 0.001
+
+Try = Callable[[Attempt], Awaitable[ToolResult]]
+
+
+async def tried(first: Attempt, attempt: Try, timing: Timing) -> ToolResult:
+    """Try a call until it ends well, or no further try can help or be made in its time."""
+    until = timing.monotonic() + first.wall
+    tries = _tries(first.prepared.definition)
+    number, result = 1, await attempt(first)
+    while number < tries and result.error is not None and result.error.retryable:
+        pause = FIRST_PAUSE * 2 ** (number - 1) * (0.5 + timing.jitter() / 2)
+        if timing.monotonic() + pause >= until:
+            break
+        number += 1
+        try:
+            with first.cancellation.interrupts():
+                await timing.sleep(pause)
+            left = max(until - timing.monotonic(), _LEAST_LEFT)
+            result = await attempt(replace(first, wall=left, number=number))
+        except Withdrawn:
+            return _withdrawn(first, result)
+        except EventLost:
+            return result  # of the attempt before: this one could not be recorded
+    return result
+
+
+def _tries(definition: ToolDefinition) -> int:
+    return 1 + (definition.retries if definition.idempotent else 0)
+
+
+def _withdrawn(first: Attempt, result: ToolResult) -> ToolResult:
+    """The end of a call between two tries; it keeps what the one before left."""
+    error = rejections.withdrawn(first.cancellation, after=result.metadata.attempts)
+    return result.model_copy(update={"status": STATUS_OF[error.category], "error": error})
