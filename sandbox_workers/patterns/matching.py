@@ -1,0 +1,125 @@
+"""Lines that match, out of a text: by `re` as far as it is sure to be quick, else linearly.
+
+Both engines give the same answer, so which of them looks at a line is only a matter of time. What
+`re` might do to a line is bounded before (`cost`); a text is cut where the bounds of its lines
+add up to a budget, and between the pieces it is seen whether `re` keeps the pace that the other
+engine would have. Patterns that make it slow are searched linearly from there on.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+
+from sandbox_workers.patterns.cost import effort, ways
+from sandbox_workers.patterns.linear import Automaton
+from sandbox_workers.patterns.literals import required
+from sandbox_workers.patterns.nodes import Node
+from sandbox_workers.patterns.rendering import for_python
+
+# What `re` may do at a stretch: about a second at the worst.
+_BUDGET = 50_000_000
+# Seconds: what `re` may take beyond the pace of the linear engine before it has lost.
+_PATIENCE = 1.0
+_LINEAR_PACE = 1e-7
+
+
+class Matcher:
+    """Looks for one pattern in one text after another."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._required = required(node)
+        self._expression = re.compile(for_python(node), re.MULTILINE)
+        self._effort = effort(node)
+        self._prices: dict[int, float] = {}
+        self._spent = self._allowed = 0.0
+        self._automaton: Automaton | None = None
+
+    def may_match(self, data: bytes) -> bool:
+        """Say whether a text could hold a match, from what every match holds."""
+        if self._required is None:
+            return True
+        data = data.lower() if self._required.folded else data
+        return any(text.encode() in data for text in self._required.texts)
+
+    def place(self, line: str) -> int:
+        """Return where in a line it is first certain that it matches, or -1."""
+        if self._automaton is None:
+            self._automaton = Automaton(self._node)
+        return self._automaton.find(line)
+
+    def lines(self, text: str) -> Iterator[tuple[int, int]]:
+        """Give where each line that matches begins and ends, without its line feed."""
+        for start, end, quick in self._stretches(text):
+            if quick and self._spent <= self._allowed + _PATIENCE:
+                yield from self._by_re(text, start, end)
+            else:
+                yield from self._by_automaton(text, start, end)
+
+    def _stretches(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Cut a text at line ends; says of each piece whether it is one for `re`."""
+        end = len(text) - text.endswith("\n")
+        if not text:
+            return
+        if self._whole(text):
+            yield 0, end, True
+            return
+        start, sum_ = 0, 0.0
+        for low, high in _lines(text, 0, end):
+            price = self._price(high - low)
+            if sum_ and sum_ + price > _BUDGET:
+                yield start, low - 1, True
+                start, sum_ = low, 0.0
+            if price > _BUDGET:
+                yield low, high, False
+                start = high + 1
+            else:
+                sum_ += price
+        if sum_:
+            yield start, end, True
+
+    def _whole(self, text: str) -> bool:
+        if self._price(len(text)) <= _BUDGET:
+            return True
+        longest = max(map(len, text.split("\n")))
+        return self._price(longest) * len(text) <= _BUDGET * max(1, longest)
+
+    def _price(self, length: int) -> float:
+        """Bound what `re` does to one line, or to lines of one length each, in characters."""
+        if length not in self._prices:
+            self._prices[length] = max(1, length) * ways(self._node, length) * self._effort
+        return self._prices[length]
+
+    def _by_re(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        self._allowed += (end - start) * _LINEAR_PACE
+        while start <= end:
+            began = time.perf_counter()
+            found = self._expression.search(text, start, end)
+            self._spent += time.perf_counter() - began
+            if found is None:
+                return
+            low = text.rfind("\n", 0, found.start()) + 1
+            high = text.find("\n", found.end(), end)
+            high = end if high < 0 else high
+            yield low, high
+            start = high + 1
+
+    def _by_automaton(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        for low, high in _lines(text, start, end):
+            line = text[low:high]
+            if self._has_required(line) and self.place(line) >= 0:
+                yield low, high
+
+    def _has_required(self, line: str) -> bool:
+        if self._required is None:
+            return True
+        line = line.lower() if self._required.folded else line
+        return any(text in line for text in self._required.texts)
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start <= end:
+        high = text.find("\n", start, end)
+        high = end if high < 0 else high
+        yield start, high
+        start = high + 1
