@@ -22,6 +22,10 @@ from typing import Any
 from sandbox_workers import tracebacks, wire
 
 _SCRIPT_NAME = "__toolcell_main__"
+_PREPARED = (
+    *("basic", "files", "reading", "writing", "editing", "patching", "moving"),
+    *("shell", "python"),
+)
 
 
 class HandlerError(Exception):
@@ -34,7 +38,7 @@ class HandlerError(Exception):
 
 def prepare() -> None:
     """Import the built-in tools in the launcher: they are ours, and each cell would pay."""
-    for name in ("basic", "files", "reading", "writing", "shell", "python"):
+    for name in _PREPARED:
         importlib.import_module(f"sandbox_workers.tools.{name}")
     if sys.version_info >= (3, 13):
         importlib.import_module("ast")  # tracebacks import it late, when no file may open

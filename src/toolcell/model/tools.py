@@ -76,11 +76,11 @@ class ToolDefinition(Frozen):
     says that a second run does no harm. `arguments_model` validates calls; without one
     the spec's input schema does. `typed` names the parameters whose annotation asks for an
     object rather than JSON's own types, which the cell builds. `shell_line` names the argument
-    that is a line for a shell, and `paths` those that are paths, for policies that look into
-    them; one whose schema has the format "path" need not be named. `limit_arguments` maps
-    arguments that are numbers to the limit of the call that each narrows, and never widens.
-    `isolation` is "controller" for the tools that toolcell answers itself. `function` is set for
-    inline tools only.
+    that is a line for a shell, `patch` the one that is a unified diff, and `paths` those that
+    are paths, for policies that look into them; one whose schema has the format "path" need not
+    be named. `limit_arguments` maps arguments that are numbers to the limit of the call that each
+    narrows, and never widens. `isolation` is "controller" for the tools that toolcell answers
+    itself. `function` is set for inline tools only.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -94,6 +94,7 @@ class ToolDefinition(Frozen):
     answers: Literal["value", "exit"] = "value"
     typed: tuple[str, ...] = ()
     shell_line: str | None = None
+    patch: str | None = None
     paths: tuple[str, ...] = ()
     limit_arguments: dict[str, LimitName] = Field(default_factory=dict)
     arguments_model: type[BaseModel] | None = Field(default=None, exclude=True, repr=False)

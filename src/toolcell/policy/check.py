@@ -102,7 +102,7 @@ def _no_argument(rule: Rule, name: str, matched: Sequence[ToolDefinition]) -> st
 
 def _writes(tool: ToolDefinition) -> bool:
     paths = path_arguments(tool) and not tool.spec.annotations.read_only
-    return bool(tool.shell_line or paths)
+    return bool(tool.shell_line or tool.patch or paths)
 
 
 def _names(tools: Sequence[ToolDefinition]) -> str:

@@ -28,7 +28,8 @@ class CompiledRule:
                 name,
                 condition,
                 workspace,
-                is_path=name in paths,
+                is_path=name in paths or name == definition.patch,
+                is_patch=name == definition.patch,
                 default=default_of(definition, name),
                 loose=rule.decision is not Action.ALLOW,
             )

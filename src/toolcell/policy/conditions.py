@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from toolcell.policy.patches import files_named
 from toolcell.policy.paths import (
     PathGlobs,
     PatternError,
@@ -34,12 +35,14 @@ class ArgumentTest:
         workspace: Workspace,
         *,
         is_path: bool,
+        is_patch: bool = False,
         default: Any = NOTHING,
         loose: bool = False,
     ) -> None:
         """Compile; raises PatternError.
 
-        `default` is what the tool takes for the argument where it is not given. `loose` lets a
+        Of a patch the paths are those of the files that it names; other conditions are on its
+        text. `default` is what the tool takes where the argument is not given. `loose` lets a
         regular expression take the end of a line for a space: what asks or denies must not be
         evaded by one.
         """
@@ -47,6 +50,7 @@ class ArgumentTest:
         self._keys = name.split(".")
         self._workspace = workspace
         self._default = default
+        self._is_patch = is_patch
         self.tests: list[tuple[str, Test]] = []
         self.path_tests: list[tuple[str, Callable[[View], bool]]] = []
         given = condition.model_fields_set
@@ -87,9 +91,20 @@ class ArgumentTest:
             if not (as_one or quantifier(map(test, given))):
                 return f"`{self.name}` is {_brief(given)}, not {words}"
         for words, path_test in self.path_tests:
-            if not quantifier(self._path(each, path_test, every) for each in given):
-                return f"`{self.name}` is {_brief(given)}, not {words}"
+            paths = self._paths(given)
+            if not quantifier(self._path(each, path_test, every) for each in paths):
+                return f"`{self.name}` {self._verb} {_brief(paths)}, not {words}"
         return None
+
+    @property
+    def _verb(self) -> str:
+        return "names" if self._is_patch else "is"
+
+    def _paths(self, given: list[Any]) -> list[Any]:
+        if not self._is_patch:
+            return given
+        named = [name for each in given if isinstance(each, str) for name in files_named(each)]
+        return named or [None]
 
     def _given(self, arguments: dict[str, Any], whole: Any) -> list[Any]:
         if whole is NOTHING:
@@ -98,7 +113,8 @@ class ArgumentTest:
 
     def _path(self, value: Any, test: Callable[[View], bool], every: bool) -> bool:
         if not isinstance(value, str):
-            return False
+            # A file of a patch whose name cannot be read may be any; another value is no path.
+            return self._is_patch and not every
         views = self._workspace.views(value)
         if views is None or value.startswith("~"):  # what it leads to cannot be said
             return not every

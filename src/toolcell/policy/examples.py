@@ -1,5 +1,6 @@
 """Examples: what a rule's author says that it matches, and does not, checked when it loads."""
 
+import re
 from pathlib import Path
 
 from toolcell.model import Action, HandlerRef, ToolDefinition, ToolSpec
@@ -48,7 +49,8 @@ def _matches(rule: Rule, example: Example) -> bool:
     reads_line = isinstance(example, str) or rule.reads_commands
     # Nothing is known of the tool yet: any text may be a path, where the rule takes it for one.
     paths = frozenset() if reads_line else frozenset(map(str, arguments))
-    tool = _stand_in(paths, reads_line=reads_line)
+    patch = next((name for name, value in arguments.items() if _is_patch(value)), None)
+    tool = _stand_in(paths - {patch}, reads_line=reads_line, patch=patch)
     compiled = CompiledRule(rule, _WORKSPACE, tool)
     proposal = Proposal(tool, arguments, _WORKSPACE)
     if not reads_line:
@@ -69,10 +71,21 @@ def _covers(rule: Rule, fits: list[tuple[Part, Fit]]) -> bool:
     return bool(concerned) and all(found is Fit.EXACT for found in concerned)
 
 
-def _stand_in(paths: frozenset[str], *, reads_line: bool) -> ToolDefinition:
+def _is_patch(value: object) -> bool:
+    """Whether an example's argument is a unified diff: by its look, for want of its tool."""
+    return (
+        isinstance(value, str)
+        and re.search(r"^(\+\+\+|diff --git|rename to) ", value, re.M) is not None
+    )
+
+
+def _stand_in(
+    paths: frozenset[str], *, reads_line: bool, patch: str | None = None
+) -> ToolDefinition:
     return ToolDefinition(
         spec=ToolSpec(name="example", description="", input_schema={}),
         handler=HandlerRef(module="none", function="none"),
         shell_line=_LINE if reads_line else None,
+        patch=patch,
         paths=tuple(sorted(paths)),
     )

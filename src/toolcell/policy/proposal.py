@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from toolcell.model import PreparedToolCall, ToolDefinition
+from toolcell.policy.patches import files_named
 from toolcell.policy.paths import Workspace
 from toolcell.policy.schemas import path_arguments, values_at
 from toolcell.shell import Command, Line, listed, read_line
@@ -83,16 +84,18 @@ class Proposal:
         return CALL if self.line is None else parts_of(self._read or read_line(self.line))
 
     @cached_property
-    def written(self) -> tuple[str, ...]:
-        """The paths that a call of another tool than a shell may write."""
+    def written(self) -> tuple[str | None, ...]:
+        """The paths that a call of another tool than a shell may write; None for an unknown one."""
         if self.definition.spec.annotations.read_only:
             return ()
-        return tuple(
+        paths = tuple(
             value
             for name in path_arguments(self.definition)
             for value in values_at(self.arguments, name.split("."))
             if isinstance(value, str)
         )
+        patch = self.arguments.get(self.definition.patch) if self.definition.patch else None
+        return (*paths, *files_named(patch)) if isinstance(patch, str) else paths
 
 
 def parts_of(line: Line) -> tuple[Part, ...]:

@@ -1,0 +1,200 @@
+"""Hunks, placed: where in a file each stands, and the text with all of them applied.
+
+A hunk stands where its header says, moved by as much as the hunk before it. Where its lines are
+not there, they are searched in the rest of the file, and taken if they are found exactly once:
+first letter by letter, then without regard to white space at the ends of lines. What fits
+nowhere, or in several places, is told; nothing is guessed.
+"""
+
+from typing import NamedTuple
+
+from sandbox_workers.tools.changes import brief, split
+from sandbox_workers.tools.nearness import difference, nearest
+from sandbox_workers.tools.patches import Hunk
+
+MOST_REJECTS = 12
+"""After so many hunks that do not apply the others are not looked at: each costs a search."""
+
+_FEW = 5
+
+
+class Placed(NamedTuple):
+    """A hunk, the index of its first line in the file, and whether white space was passed over."""
+
+    hunk: Hunk
+    at: int
+    loose: bool
+
+
+class Applied(NamedTuple):
+    """A text with its hunks applied, what is to be said of them, and why some do not apply."""
+
+    text: str
+    notes: list[str]
+    rejects: list[str]
+
+
+def apply_hunks(text: str, hunks: list[Hunk]) -> Applied:
+    """Place all hunks, and apply them if each has its place."""
+    lines, closed = split(text), text.endswith("\n") or not text
+    placed: list[Placed] = []
+    notes: list[str] = []
+    rejects: list[str] = []
+    after = moved = 0
+    for number, hunk in enumerate(hunks, 1):
+        found = _place(lines, closed, hunk, after, moved)
+        if isinstance(found, str):
+            rejects.append(f"hunk {number} ({brief(hunk.header)}): {found}")
+            if len(rejects) == MOST_REJECTS:
+                rejects.append(f"of {len(hunks):,} hunks the others were not looked at")
+                break
+            continue
+        placed.append(found)
+        after = found.at + len(hunk.side(" -"))
+        if hunk.line:
+            notes += _moved(number, found, moved)
+            moved = found.at - _wanted(hunk)
+    return Applied("" if rejects else _put_in(lines, closed, placed), notes, rejects)
+
+
+def _wanted(hunk: Hunk) -> int:
+    """The index that a header names; of a hunk that only adds, the line before is named."""
+    return hunk.line - 1 if hunk.side(" -") else hunk.line
+
+
+def _moved(number: int, placed: Placed, moved: int) -> list[str]:
+    notes = []
+    offset = placed.at - _wanted(placed.hunk)
+    if offset != moved:
+        where = f"{abs(offset):,} line(s) {'below' if offset > 0 else 'above'}"
+        notes.append(f"hunk {number} applied at line {placed.at + 1:,}, {where} what it says")
+    if placed.loose and placed.hunk.side(" -"):
+        notes.append(f"hunk {number} applied without regard to white space at the ends of lines")
+    return notes
+
+
+def _place(lines: list[str], closed: bool, hunk: Hunk, after: int, moved: int) -> Placed | str:
+    """Find a hunk's place behind the one before it, or say why it has none."""
+    old = hunk.side(" -")
+    wanted = _wanted(hunk) + moved if hunk.line else -1
+    if not old:
+        return _place_without_context(lines, hunk, wanted, after)
+    end = len(lines) - len(old)
+    is_there = wanted >= after and lines[wanted : wanted + len(old)] == old
+    if is_there and _ends_alike(hunk, closed, at_end=wanted == end):
+        return Placed(hunk, wanted, False)
+    for loose in (False, True):
+        have, want = (_without_ends(lines), _without_ends(old)) if loose else (lines, old)
+        found = [
+            at
+            for at in occurrences(have, want, after)
+            if (at == end or not hunk.open_old)
+            and (loose or _ends_alike(hunk, closed, at_end=at == end))
+        ]
+        if wanted in found or len(found) == 1:
+            return Placed(hunk, wanted if wanted in found else found[0], loose)
+        if found:
+            return _ambiguous(found)
+    return _unplaced(lines, hunk, after, wanted)
+
+
+def _ends_alike(hunk: Hunk, closed: bool, *, at_end: bool) -> bool:
+    """Whether the hunk is right on the line end that the file's last line has, or has not."""
+    return hunk.open_old is not closed if at_end else not hunk.open_old
+
+
+def _without_ends(lines: list[str]) -> list[str]:
+    return [line.rstrip() for line in lines]
+
+
+def _place_without_context(lines: list[str], hunk: Hunk, wanted: int, after: int) -> Placed | str:
+    """Place a hunk that only adds: it can only stand where its header says."""
+    if not lines:
+        return Placed(hunk, 0, False)
+    if not hunk.line:
+        return "it has no line of the file, by which its place could be known; add context lines"
+    if not after <= wanted <= len(lines):
+        return f"it adds behind line {hunk.line:,}, and the file has {len(lines):,} lines"
+    return Placed(hunk, wanted, True)
+
+
+def _ambiguous(found: list[int]) -> str:
+    few = ", ".join(f"{at + 1:,}" for at in found[:_FEW])
+    rest = f" and {len(found) - _FEW:,} more places" if len(found) > _FEW else ""
+    return (
+        f"its lines are not where it says, but stand {len(found):,} times, at lines {few}{rest}; "
+        "add context lines until they are unique"
+    )
+
+
+def _unplaced(lines: list[str], hunk: Hunk, after: int, wanted: int) -> str:
+    old, new = hunk.side(" -"), hunk.side(" +")
+    if any(mark != " " for mark, _ in hunk.rows) and new and occurrences(lines, new, 0):
+        at = occurrences(lines, new, 0)[0] + 1
+        return f"it seems to be applied already: what it makes stands at line {at:,}"
+    if occurrences(lines, old, 0):
+        return f"its lines stand before those of the hunk above it (line {after:,}); sort the hunks"
+    near = nearest(lines, old, 1)
+    start = near[0].line - 1 if near else max(0, wanted)
+    for index, line in enumerate(old):
+        there = lines[start + index] if start + index < len(lines) else None
+        if there is None:
+            return f"the file ends after line {len(lines):,}; expected there: {brief(line)!r}"
+        if there.rstrip() != line.rstrip():
+            why = difference(there, line)
+            return (
+                f"at line {start + index + 1:,}{f', {why}' if why else ''}\n"
+                f"    expected: {brief(line)!r}\n    found:    {brief(there)!r}"
+            )
+    return "it says that the file ends here, and the file goes on, or the other way round"
+
+
+def occurrences(lines: list[str], wanted: list[str], after: int) -> list[int]:
+    """Return all indexes from `after` on where some lines stand (Knuth-Morris-Pratt: linear)."""
+    back = _fallbacks(wanted)
+    found, matched = [], 0
+    for index in range(after, len(lines)):
+        while matched and (matched == len(wanted) or lines[index] != wanted[matched]):
+            matched = back[matched - 1]
+        if lines[index] == wanted[matched]:
+            matched += 1
+        if matched == len(wanted):
+            found.append(index - matched + 1)
+    return found
+
+
+def _has_crlf(lines: list[str], at: int) -> bool:
+    """Whether lines end in CRLF around a place."""
+    return any(line.endswith("\r") for line in lines[max(0, at - 1) : at + 1])
+
+
+def _fallbacks(wanted: list[str]) -> list[int]:
+    """For each start of the wanted lines, the length of its longest end that is a start too."""
+    back, matched = [0] * len(wanted), 0
+    for index in range(1, len(wanted)):
+        while matched and wanted[index] != wanted[matched]:
+            matched = back[matched - 1]
+        matched += wanted[index] == wanted[matched]
+        back[index] = matched
+    return back
+
+
+def _put_in(lines: list[str], closed: bool, placed: list[Placed]) -> str:
+    out: list[str] = []
+    at = 0
+    for each in placed:
+        out += lines[at : each.at]
+        at = each.at
+        crlf = each.loose and _has_crlf(lines, at)
+        for mark, line in each.hunk.rows:
+            if mark == " ":
+                out.append(lines[at])
+            elif mark == "+":
+                out.append(f"{line}\r" if crlf and not line.endswith("\r") else line)
+            at += mark != "+"
+    out += lines[at:]
+    if placed and at == len(lines):
+        last = placed[-1]
+        ends_alike = last.loose and last.hunk.rows[-1][0] == " "
+        closed = closed if ends_alike else not last.hunk.open_new
+    return "\n".join(out) + ("\n" if closed and out else "")
