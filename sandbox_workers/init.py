@@ -29,7 +29,18 @@ import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from sandbox_workers import confine, jail, libc, private, refusals, scratch, sweep, wire, worker
+from sandbox_workers import (
+    confine,
+    jail,
+    libc,
+    outbox,
+    private,
+    refusals,
+    scratch,
+    sweep,
+    wire,
+    worker,
+)
 from sandbox_workers.libc import Call
 
 END = signal.SIGUSR1
@@ -146,8 +157,11 @@ def main(plan: dict[str, Any], steps: Steps, number: int) -> NoReturn:
     os.close(steps.reply)
     watch = _Watch(steps, pid)
     watch.wait()
+    left = outbox.opened(place or private.SCRATCH[0])
     with suppress(BrokenPipeError):  # a cell that was made ready and given up
-        os.write(steps.status, watch.account())
+        os.write(steps.status, watch.account() + (b"\n" if left is not None else b""))
+        if left is not None:
+            outbox.send(left, steps.status, plan["limits"])
     if place:
         os.chdir("/")
         scratch.clear(place, _CLEAR_SECONDS)

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sandbox_workers import handlers, libc, sweep, tracebacks, wire
+from sandbox_workers import handlers, libc, outbox, private, sweep, tracebacks, wire
 from sandbox_workers.jail import REPLY, REQUEST
 from sandbox_workers.libc import Call
 from sandbox_workers.tools import surroundings
@@ -80,10 +80,12 @@ def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:
     """Go into the jail and run one call; never returns."""
     try:
         libc.do(*jail)
+        place = private.SCRATCH[0]
         if plan["scratch"]:  # init went there
             place = str(Path.cwd())
             for name in ("HOME", "TMPDIR"):
                 os.environ.setdefault(name, place)
+        os.environ["TOOLCELL_OUTBOX"] = outbox.make(place)
         os.chdir(plan["directory"])
         # Only behind the jail: it may name directories that tools can write to.
         sys.path[:] = plan["python_path"]

@@ -59,7 +59,7 @@ class _Hook:
         """Answer for that one module (PEP 451)."""
         if name != _PYPLOT:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]  # a finder has only to find
+        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module

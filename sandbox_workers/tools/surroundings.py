@@ -13,9 +13,7 @@ from sandbox_workers.handlers import HandlerError
 from sandbox_workers.tools import ToolError, places
 
 
-def enter(
-    directory: str, environment: dict[str, str], text: str | None, *, separate: bool
-) -> None:
+def enter(directory: str, environment: dict[str, str], text: str | None, *, separate: bool) -> None:
     """Set them up; raises HandlerError in words for the model."""
     if directory not in ("", "."):
         _change_to(directory)
@@ -25,7 +23,8 @@ def enter(
     if not separate:
         os.dup2(1, 2)
         # One object for both, or what is in their buffers would be out of order.
-        sys.stderr = sys.__stderr__ = sys.stdout  # type: ignore[misc]  # final only by convention
+        sys.stderr = sys.stdout
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]  # final only by convention
 
 
 def place_input(data: bytes) -> None:

@@ -33,7 +33,8 @@ class Limits(Frozen):
     `wall`, `output`, `memory` and `cpu` bound the call's whole process tree; `cpu`, `memory`
     and `open_files` also each process; `file_size` each file; `processes` counts
     threads too; `scratch` bounds /tmp and /dev/shm each. `grace` is what SIGTERM gives
-    a tool at the deadline before SIGKILL.
+    a tool at the deadline before SIGKILL. `artifacts` counts the files that come back with a
+    result, `artifact_size` bounds each of them and `artifact_total` all together.
     """
 
     wall: Annotated[Seconds, Field(gt=0)] = 30.0
@@ -45,6 +46,9 @@ class Limits(Frozen):
     file_size: Bytes = 1024**3
     scratch: Annotated[Bytes, Field(ge=64 * 1024)] = 256 * 1024**2
     output: Annotated[Bytes, Field(ge=1024)] = 8 * 1024**3
+    artifacts: Count = 16
+    artifact_size: Bytes = 32 * 1024**2
+    artifact_total: Bytes = 64 * 1024**2
 
     def in_the_cell(self) -> dict[str, int | bool]:
         """The limits that are built into a cell; the others are the controller's to keep."""
@@ -58,6 +62,9 @@ class Limits(Frozen):
             "file_size": self.file_size,
             "scratch": self.scratch,
             "graceful": self.grace > 0,
+            "artifacts": self.artifacts,
+            "artifact_size": self.artifact_size,
+            "artifact_total": self.artifact_total,
         }
 
 

@@ -127,6 +127,36 @@ class ResultMetadata(Frozen):
     event_lost: str = ""
 
 
+class Artifact(Frozen):
+    """A file that came back with a result: its handle, and what is known of it.
+
+    `name` is what the tool called it, below the outbox or the workspace, made visible: it is
+    nobody's path on the host. `size` is in bytes; `sha256` is of what is kept, in hexadecimal.
+    """
+
+    handle: str
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+
+
+class RefusedArtifact(Frozen):
+    """A file that did not come back, and why; the name is empty where it is about all of them."""
+
+    name: str
+    reason: str
+
+
+class FileChange(Frozen):
+    """A file of the workspace that is not as it was before the call; sizes are in bytes."""
+
+    path: str
+    kind: Literal["added", "changed", "removed"]
+    size_before: int | None = None
+    size: int | None = None
+
+
 class ToolResult(Frozen):
     """The one shape that every call ends in.
 
@@ -134,7 +164,9 @@ class ToolResult(Frozen):
     `structured` is the returned value where it was more than text. `return_code` is the
     process's own code, None where a signal ended it or nothing ran; `signal` names that
     signal. `latency_ms` counts from the call's arrival to the result. `source` says
-    where the result was made.
+    where the result was made. `artifacts` are files that came back, as the tool wrote them and
+    not redacted. `changes` are files that changed while the call ran, where the policy asks for
+    them, and `changes_note` says what is not among them.
     """
 
     v: Literal[1] = SCHEMA_VERSION
@@ -149,6 +181,10 @@ class ToolResult(Frozen):
     latency_ms: float = 0.0
     structured: Any = None
     truncation: Truncation | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    refused_artifacts: tuple[RefusedArtifact, ...] = ()
+    changes: tuple[FileChange, ...] = ()
+    changes_note: str = ""
     source: Literal["controller", "cell", "inline"]
     enforcement: Enforcement = Enforcement()
     metadata: ResultMetadata = ResultMetadata()
@@ -174,6 +210,8 @@ class ToolResult(Frozen):
             parts.append(f"[printed]\n{self.metadata.stdout}")
         if self.metadata.stderr:
             parts.append(_stderr_summary(self.metadata.stderr, short=self.success))
+        parts += left_behind(self.artifacts, self.refused_artifacts)
+        parts += changed_files(self.changes, self.changes_note)
         if self.error:
             parts.append(_account(self.status, self.error))
         return "\n".join(part.rstrip("\n") for part in parts) or "(no output)"

@@ -5,13 +5,23 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from toolcell.model.base import SCHEMA_VERSION, Frozen, Seconds
 
 LimitName = Literal["wall", "cpu", "memory", "processes", "output"]
 """The limits that an argument of a call can narrow: seconds, seconds, bytes, a count, bytes."""
 
+
+def _below(glob: str) -> str:
+    """Take a glob that stays below the directory that it is for."""
+    parts = glob.split("/")
+    if not glob or glob.startswith("/") or "\0" in glob or {"", ".", ".."} & set(parts):
+        raise ValueError("expected a glob of files below the workspace, relative to it")
+    return glob
+
+
+ArtifactGlob = Annotated[str, AfterValidator(_below)]
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 
 
@@ -79,8 +89,11 @@ class ToolDefinition(Frozen):
     that is a line for a shell, `patch` the one that is a unified diff, and `paths` those that
     are paths, for policies that look into them; one whose schema has the format "path" need not
     be named. `limit_arguments` maps arguments that are numbers to the limit of the call that each
-    narrows, and never widens. `isolation` is "controller" for the tools that toolcell answers
-    itself. `function` is set for inline tools only.
+    narrows, and never widens. `shell_directory`, `shell_variables` and `shell_input` name what a
+    tool with a `shell_line` takes besides: where the line runs, the variables that it finds set,
+    and what it reads. `artifacts` are globs of files below the workspace, which come back with the
+    result where the call made or changed them. `isolation` is "controller" for the tools that
+    toolcell answers itself. `function` is set for inline tools only.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -97,6 +110,10 @@ class ToolDefinition(Frozen):
     patch: str | None = None
     paths: tuple[str, ...] = ()
     limit_arguments: dict[str, LimitName] = Field(default_factory=dict)
+    shell_directory: str | None = None
+    shell_variables: str | None = None
+    shell_input: str | None = None
+    artifacts: tuple[ArtifactGlob, ...] = ()
     arguments_model: type[BaseModel] | None = Field(default=None, exclude=True, repr=False)
     function: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
 

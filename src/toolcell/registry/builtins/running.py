@@ -28,12 +28,19 @@ class _Runs(Arguments):
     )
 
 
-class _Shell(_Runs):
+class _Command(Arguments):
     command: str = Field(min_length=1, description="A command line for bash.")
 
 
-class _Python(_Runs):
+class _Code(Arguments):
     code: str = Field(description="Python source, run as a program.")
+
+
+# The fields of the last base come first.
+class _Shell(_Runs, _Command): ...
+
+
+class _Python(_Runs, _Code): ...
 
 
 _LIMITS = {"timeout": "wall", "memory": "memory"}
