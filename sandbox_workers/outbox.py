@@ -20,22 +20,13 @@ from itertools import islice
 from typing import Any
 
 from sandbox_workers import wire
+from sandbox_workers.plain_files import OPEN, OPEN_DIRECTORY, refusal
 
 _PLACE = "toolcell-outbox"
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 64 * 1024
 _DEEPEST = 4  # directories in directories
 _MOST_SEEN = 1000  # entries
 _MOST_REFUSED = 32
-_HOLES = 1024**2  # bytes that a file may have without having written them
-_KINDS = [
-    (stat.S_ISLNK, "it is a link"),
-    (stat.S_ISFIFO, "it is a pipe"),
-    (stat.S_ISSOCK, "it is a socket"),
-    (stat.S_ISCHR, "it is a device"),
-    (stat.S_ISBLK, "it is a device"),
-]
 
 
 def make(scratch: str) -> str:
@@ -48,7 +39,7 @@ def make(scratch: str) -> str:
 def opened(scratch: str) -> int | None:
     """Open the outbox if anything is in it: a tool may have put anything in its place."""
     try:
-        directory = os.open(f"{scratch}/{_PLACE}", _DIRECTORY)
+        directory = os.open(f"{scratch}/{_PLACE}", OPEN_DIRECTORY)
     except OSError:
         return None
     if os.listdir(directory):  # noqa: PTH208  # of a descriptor
@@ -105,7 +96,7 @@ class _Sender:
     def _inner(self, directory: int, name: str, path: str, depth: int) -> None:
         if depth > _DEEPEST:
             raise _Refused("it lies too deep")
-        inner = os.open(name, _DIRECTORY, dir_fd=directory)
+        inner = os.open(name, OPEN_DIRECTORY, dir_fd=directory)
         try:
             self._directory(inner, f"{path}/", depth)
         finally:
@@ -114,7 +105,7 @@ class _Sender:
     def _file(self, directory: int, name: str, path: str) -> None:
         # Twice: to open some kinds of files does something.
         self._check(os.stat(name, dir_fd=directory, follow_symlinks=False))
-        file = os.open(name, _FILE, dir_fd=directory)
+        file = os.open(name, OPEN, dir_fd=directory)
         try:
             found = os.fstat(file)
             self._check(found)
@@ -126,7 +117,8 @@ class _Sender:
             os.close(file)
 
     def _check(self, found: os.stat_result) -> None:
-        check(found, self._largest)
+        if words := refusal(found, self._largest):
+            raise _Refused(words)
         if self._files <= 0:
             raise _Refused("as many artifacts as one call may have came before it")
         if found.st_size > self._left:
@@ -153,19 +145,6 @@ class _Sender:
         view = memoryview(data)
         while view:
             view = view[os.write(self._pipe, view) :]
-
-
-def check(found: os.stat_result, largest: int) -> None:
-    """Raise what says why a file does not come back, unless it is a plain one, and its own."""
-    for is_kind, words in _KINDS:
-        if is_kind(found.st_mode):
-            raise _Refused(words)
-    if found.st_nlink > 1:
-        raise _Refused("it has another name (a hard link)")
-    if found.st_size > largest:
-        raise _Refused(f"it has {found.st_size:,} bytes, and one may have {largest:,}")
-    if found.st_size - found.st_blocks * 512 > _HOLES:
-        raise _Refused(f"it is sparse: most of its {found.st_size:,} bytes were never written")
 
 
 class _Refused(Exception):  # noqa: N818  # an answer about a file, not a fault

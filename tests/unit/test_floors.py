@@ -29,12 +29,15 @@ ROOMS = {
             "cells.refusals",
         ],
         *["cells.landlock", "cells.capabilities", "cells.capture", "cells.conversation"],
-        *["cells.account", "cells.tree", "cells.cell", "cells.process"],
+        *["cells.account", "cells.parcels", "cells.tree", "cells.cell", "cells.process"],
     ],
     4: [
         "cells.lending",
         "cells.workspace",
         "cells.plan",
+        "cells.listing",
+        "cells.declared",
+        "cells.survey",
         "cells.supervisor",
         "cells.attestation",
         "cells.pool",
@@ -84,6 +87,7 @@ CODEC_USERS = {
     "toolcell.arguments",  # a call's arguments are as strict as a cell's reply
     "toolcell.cells.account",
     "toolcell.cells.conversation",
+    "toolcell.cells.parcels",
     "toolcell.cells.process",
     "toolcell.cells.supervisor",
     "toolcell.runtime",
@@ -185,6 +189,8 @@ def test_only_the_codec_crosses_the_border(name):
     allowed = {"sandbox_workers"}  # the bare package, for its path
     if name in CODEC_USERS:
         allowed.add("sandbox_workers.wire")
+    if name in ("toolcell.cells.listing", "toolcell.cells.declared"):
+        allowed.add("sandbox_workers.plain_files")  # the rule of which files may come back
     if name == "toolcell.cells.capabilities":
         allowed.add("sandbox_workers.confine")  # declarations only: it asks for Landlock's ABI
     assert crossing <= allowed

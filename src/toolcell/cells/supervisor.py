@@ -29,9 +29,10 @@ from toolcell.cells.account import Account, read_account
 from toolcell.cells.capture import StreamCapture
 from toolcell.cells.cell import Cell
 from toolcell.cells.conversation import State
+from toolcell.cells.parcels import Parcels, Shelf
 from toolcell.cells.refusals import in_words
 from toolcell.cells.tree import Look, descendants, look, uses_more_than
-from toolcell.model import Killed, Limits, PreparedToolCall, Report, Usage
+from toolcell.model import Killed, LeftFiles, Limits, PreparedToolCall, Report, Usage
 
 Stream = Literal["stdout", "stderr"]
 Tap = Callable[[Stream, bytes], Awaitable[None] | None]
@@ -48,6 +49,9 @@ _MISSES = 20
 _DEATH_SECONDS = 10.0
 # How long init has to end everything, and to tell; longer where it has to sweep.
 _ACCOUNT_SECONDS, _SWEEP_SECONDS = 0.25, 2.0
+# How long init may send nothing while it sends files, and how long it may send them in all:
+# nobody in the cell can hold it up by then, but this process may be slow to take them.
+_STALL_SECONDS, _FILES_SECONDS = 5.0, 60.0
 # More than the limit: a process that is at it is told by a signal first, and has a second.
 _CPU_GRACE = 1.0
 _STARTING = 16
@@ -56,7 +60,9 @@ _STARTING = 16
 class Supervisor:
     """Runs one call in one cell; single use, and the cell is closed afterwards."""
 
-    def __init__(self, cell: Cell, limits: Limits, tap: Tap | None = None) -> None:
+    def __init__(
+        self, cell: Cell, limits: Limits, tap: Tap | None = None, shelf: Shelf | None = None
+    ) -> None:
         self._cell = cell
         self._limits = limits
         self._tap = tap
@@ -74,6 +80,9 @@ class Supervisor:
         self._most_tasks = 0
         # CPU seconds of each process by the last look at it, and of all.
         self._status: bytes | None = None
+        self._shelf = shelf
+        self._parcels: Parcels | None = None
+        self._patience: asyncio.TimerHandle | None = None
         self._own: dict[tuple[int, float], float] = {}
         self._cpu_seconds = 0.0
 
@@ -133,14 +142,23 @@ class Supervisor:
         self._watcher.add_done_callback(self._watched)
 
     def _hear(self) -> None:
-        """Take what init tells of the end."""
-        line = _read_some(self._cell.status)
-        if line is None:
-            return
-        self._loop.remove_reader(self._cell.status)
-        if line:
-            self._status = line
+        """Take what init tells of the end, and the files that it may send behind that."""
+        data = _read_some(self._cell.status)
+        if data:
+            self._take_status(data)
             self._kill_in_time()
+        if data == b"" or (data and self._parcels is None):
+            self._loop.remove_reader(self._cell.status)
+
+    def _take_status(self, data: bytes) -> None:
+        if self._parcels is not None:
+            self._parcels.feed(data)
+            return
+        self._status, files_follow, rest = data.partition(b"\n")
+        if files_follow:
+            self._parcels = Parcels(self._shelf)
+            self._parcels.feed(rest)
+            self._timers.append(self._loop.call_later(_FILES_SECONDS, self._cell.kill))
 
     def _send(self) -> None:
         cell = self._cell
@@ -173,7 +191,11 @@ class Supervisor:
 
     def _kill_in_time(self) -> None:
         seconds = _SWEEP_SECONDS if self._cell.sweeps else _ACCOUNT_SECONDS
-        self._timers.append(self._loop.call_later(seconds, self._cell.kill))
+        if self._parcels is not None:
+            seconds = _STALL_SECONDS
+        if self._patience is not None:
+            self._patience.cancel()
+        self._patience = self._loop.call_later(seconds, self._cell.kill)
 
     def _end(self) -> None:
         self._loop.remove_reader(self._cell.pidfd)
@@ -290,6 +312,8 @@ class Supervisor:
                 await asyncio.wait([self._ended], timeout=left)
         # What was in the pipes at the end, and no more: a tool may have lent a copy of its
         # end to someone who goes on writing.
+        while told := _read_some(self._cell.status):
+            self._take_status(told)
         left = _readable_bytes(self._cell.reply)
         while left > 0 and (data := self._read_reply()):
             left -= data
@@ -309,7 +333,7 @@ class Supervisor:
             await asyncio.wait([task, self._untapped], return_when=asyncio.FIRST_COMPLETED)
 
     def _release(self) -> None:
-        for timer in self._timers:
+        for timer in filter(None, [*self._timers, self._patience]):
             timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
@@ -323,7 +347,7 @@ class Supervisor:
         self._cell.close()
 
     def _report(self, seconds: float) -> Report:
-        told = read_account(self._status or _read_some(self._cell.status))
+        told = read_account(self._status)
         # Without a word of it, what init was to end may live on.
         self._cell.lost = self._cell.sweeps and told is None
         conversation = self._cell.conversation
@@ -344,6 +368,15 @@ class Supervisor:
             seconds=seconds,
             gone=self._ended.done() and not self._cell.lost,
             mechanism=self._mechanism(),
+            left=self._left(),
+        )
+
+    def _left(self) -> LeftFiles:
+        if self._parcels is None:
+            return LeftFiles()
+        self._parcels.finish()
+        return LeftFiles(
+            artifacts=tuple(self._parcels.artifacts), refused=tuple(self._parcels.refused)
         )
 
     def _usage(self, told: Account) -> Usage:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from toolcell.model.base import SCHEMA_VERSION, Bytes, Count, Frozen, Seconds
+from toolcell.model.files import LeftFiles
 
 
 class Guarantee(StrEnum):
@@ -94,7 +95,8 @@ class CellSettings(Frozen):
     variables; the environment holds nothing else of the controller's. `preload` names modules
     that are imported once, before cells are made, and are there in each: the operator trusts
     them, because all cells share what they did. `require` names the guarantees without which no
-    call runs.
+    call runs. `report_changes` has each result say which files of a workspace that is "rw" changed
+    while the call ran; it costs a look at all of them before and after.
     """
 
     isolation: Literal["auto", "full", "landlock", "none"] = "auto"
@@ -104,6 +106,7 @@ class CellSettings(Frozen):
     read: tuple[WithoutNul, ...] = ()
     env: dict[VariableName, WithoutNul] = Field(default_factory=dict)
     preload: tuple[ModuleName, ...] = ()
+    report_changes: bool = False
     require: tuple[Guarantee, ...] = (
         Guarantee.FILESYSTEM,
         Guarantee.NETWORK,
@@ -231,6 +234,7 @@ class Report(Frozen):
     `memory_kills` counts processes that the kernel ended at the memory limit. `refused` names
     system calls that the filter refused, `at_process_limit` says that as many processes as
     the limit allows were seen, `scratch_full` that scratch space was full at the end.
+    `left` are the files that came of the call.
     """
 
     exit: int | None = None
@@ -249,3 +253,4 @@ class Report(Frozen):
     seconds: float = 0.0
     gone: bool = True
     mechanism: str = ""
+    left: LeftFiles = LeftFiles()

@@ -8,6 +8,13 @@ from pydantic import Field, model_validator
 from toolcell.model.base import SCHEMA_VERSION, Frozen
 from toolcell.model.cells import Enforcement
 from toolcell.model.decisions import Action
+from toolcell.model.files import (
+    Artifact,
+    FileChange,
+    RefusedArtifact,
+    told_artifacts,
+    told_changes,
+)
 
 
 class Status(StrEnum):
@@ -127,36 +134,6 @@ class ResultMetadata(Frozen):
     event_lost: str = ""
 
 
-class Artifact(Frozen):
-    """A file that came back with a result: its handle, and what is known of it.
-
-    `name` is what the tool called it, below the outbox or the workspace, made visible: it is
-    nobody's path on the host. `size` is in bytes; `sha256` is of what is kept, in hexadecimal.
-    """
-
-    handle: str
-    name: str
-    media_type: str
-    size: int
-    sha256: str
-
-
-class RefusedArtifact(Frozen):
-    """A file that did not come back, and why; the name is empty where it is about all of them."""
-
-    name: str
-    reason: str
-
-
-class FileChange(Frozen):
-    """A file of the workspace that is not as it was before the call; sizes are in bytes."""
-
-    path: str
-    kind: Literal["added", "changed", "removed"]
-    size_before: int | None = None
-    size: int | None = None
-
-
 class ToolResult(Frozen):
     """The one shape that every call ends in.
 
@@ -210,8 +187,8 @@ class ToolResult(Frozen):
             parts.append(f"[printed]\n{self.metadata.stdout}")
         if self.metadata.stderr:
             parts.append(_stderr_summary(self.metadata.stderr, short=self.success))
-        parts += left_behind(self.artifacts, self.refused_artifacts)
-        parts += changed_files(self.changes, self.changes_note)
+        parts += told_artifacts(self.artifacts, self.refused_artifacts)
+        parts += told_changes(self.changes, self.changes_note)
         if self.error:
             parts.append(_account(self.status, self.error))
         return "\n".join(part.rstrip("\n") for part in parts) or "(no output)"

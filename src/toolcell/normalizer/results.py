@@ -12,6 +12,7 @@ from toolcell.model import (
     Action,
     Enforcement,
     ErrorInfo,
+    LeftFiles,
     Limits,
     Report,
     ResultMetadata,
@@ -26,6 +27,7 @@ from toolcell.normalizer.verdict import Verdict, judge
 from toolcell.redaction import Redactor, no_redaction
 
 _ONE_LINE = 200
+_NO_FILES = LeftFiles()
 # The length at which cells and inline code cut a message (`_MESSAGE_CAP` there).
 _CUT_MESSAGE = 4000
 
@@ -107,6 +109,7 @@ def from_report(
         output=output,
         truncation=output_cut,
         structured=None if isinstance(value, str) else value,
+        left=report.left,
     )
 
 
@@ -171,6 +174,7 @@ def _result(
     output: str = "",
     truncation: Truncation | None = None,
     structured: Any = None,
+    left: LeftFiles = _NO_FILES,
 ) -> ToolResult:
     status = STATUS_OF[error.category] if error else Status.SUCCEEDED
     decided = {
@@ -192,6 +196,10 @@ def _result(
         latency_ms=round(origin.latency_ms(), 3),
         structured=structured,
         truncation=truncation,
+        artifacts=left.artifacts,
+        refused_artifacts=left.refused,
+        changes=left.changes,
+        changes_note=left.changes_note,
         source=source,
         enforcement=enforcement,
         metadata=(metadata or ResultMetadata()).model_copy(update=decided),

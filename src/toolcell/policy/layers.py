@@ -73,6 +73,8 @@ def _cell(cell: CellSettings, layer: CellSettings) -> CellSettings:
     if ("network" in said and layer.network == "none") or Guarantee.NETWORK in require:
         narrowing["network"] = "none"
     update: dict[str, Any] = {"require": require}
+    if layer.report_changes:
+        update["report_changes"] = True
     if "isolation" in said and _STRENGTH[layer.isolation] > _STRENGTH[cell.isolation]:
         update["isolation"] = layer.isolation
     return narrow_cell(cell, CellNarrowing(**narrowing)).model_copy(update=update)

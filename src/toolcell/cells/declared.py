@@ -1,0 +1,203 @@
+"""Files that a tool declares as artifacts: found by globs below the workspace, and read.
+
+The tool's process is gone when they are read, but the workspace is not its alone: another call
+may write there. So every step to a file is by descriptor and follows no link, and a file is
+looked at again once it is open. A file is collected where this call made or changed it, as far
+as its mark tells (see `listing`).
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from sandbox_workers.plain_files import OPEN, OPEN_DIRECTORY, refusal
+from toolcell.cells.listing import Mark, mark_of
+from toolcell.cells.parcels import Receiving, Shelf, shown_name
+from toolcell.model import Artifact, LeftFiles, Limits, RefusedArtifact
+
+_MOST_SEEN = 20_000  # entries of directories
+_DEEPEST = 32
+_MOST_REFUSED = 32
+_CHUNK = 1024**2
+
+
+def found(workspace: Path, globs: Sequence[str]) -> dict[str, Mark]:
+    """Return what is at paths that fit a glob, with marks; never raises for what is there."""
+    try:
+        root = os.open(workspace, OPEN_DIRECTORY)
+    except OSError:
+        return {}
+    try:
+        search = _Search()
+        for glob in globs:
+            search.below(root, "", tuple(glob.split("/")), 0)
+        return search.marks
+    finally:
+        os.close(root)
+
+
+class _Search:
+    """One search; `**` stands for any number of directories."""
+
+    def __init__(self) -> None:
+        self.marks: dict[str, Mark] = {}
+        self._seen = 0
+
+    def below(self, directory: int, above: str, parts: tuple[str, ...], depth: int) -> None:
+        first, rest = parts[0], parts[1:]
+        if first == "**" and rest:
+            self.below(directory, above, rest, depth)
+        for name, is_directory in self._entries(directory):
+            if first == "**":
+                if is_directory:
+                    self._enter(directory, name, above, parts, depth)
+                elif not rest:
+                    self._mark(directory, name, above)
+            elif fnmatchcase(name, first):
+                if not rest and not is_directory:
+                    self._mark(directory, name, above)
+                elif rest and is_directory:
+                    self._enter(directory, name, above, rest, depth)
+
+    def _entries(self, directory: int) -> Iterator[tuple[str, bool]]:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                self._seen += 1
+                if self._seen > _MOST_SEEN:
+                    return
+                yield entry.name, entry.is_dir(follow_symlinks=False)
+
+    def _enter(
+        self, directory: int, name: str, above: str, parts: tuple[str, ...], depth: int
+    ) -> None:
+        if depth < _DEEPEST:
+            with _opened(directory, name) as inner:
+                if inner is not None:
+                    self.below(inner, f"{above}{name}/", parts, depth + 1)
+
+    def _mark(self, directory: int, name: str, above: str) -> None:
+        try:
+            facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except OSError:  # gone since it was listed
+            return
+        self.marks[above + name] = mark_of(facts)
+
+
+def collected(
+    workspace: Path, paths: Sequence[str], shelf: Shelf, limits: Limits, left: LeftFiles
+) -> LeftFiles:
+    """Keep the files at these paths, as far as what came before leaves room for them."""
+    collection = _Collection(shelf, limits, left)
+    for path in paths:
+        collection.take(workspace, path)
+    return collection.left()
+
+
+class _Collection:
+    """Files as they are kept, and those that are refused."""
+
+    def __init__(self, shelf: Shelf, limits: Limits, left: LeftFiles) -> None:
+        self._shelf = shelf
+        self._limits = limits
+        self._before = left
+        self._artifacts = list(left.artifacts)
+        self._refused: list[RefusedArtifact] = []
+
+    def left(self) -> LeftFiles:
+        refused = self._refused[:_MOST_REFUSED]
+        if rest := len(self._refused) - len(refused):
+            refused.append(RefusedArtifact(name="", reason=f"{rest} more were refused"))
+        return self._before.model_copy(
+            update={
+                "artifacts": tuple(self._artifacts),
+                "refused": (*self._before.refused, *refused),
+            }
+        )
+
+    def take(self, workspace: Path, path: str) -> None:
+        try:
+            with _parent(workspace, path) as (root, directory, name):
+                kept = self._kept(root, directory, name, path)
+        except OSError as error:
+            kept = _refused(path, (error.strerror or str(error)).lower())
+        if isinstance(kept, Artifact):
+            self._artifacts.append(kept)
+        else:
+            self._refused.append(kept)
+
+    def _kept(self, root: int, directory: int, name: str, path: str) -> Artifact | RefusedArtifact:
+        owner = os.fstat(root)
+        # Twice: some kinds of files do something when they are opened.
+        if reason := self._reason(os.stat(name, dir_fd=directory, follow_symlinks=False), owner):
+            return _refused(path, reason)
+        fd = os.open(name, OPEN, dir_fd=directory)
+        try:
+            if reason := self._reason(os.fstat(fd), owner):
+                return _refused(path, reason)
+            return self._copied(fd, self._shelf.begin(path), path)
+        finally:
+            os.close(fd)
+
+    def _reason(self, facts: os.stat_result, owner: os.stat_result) -> str:
+        if words := refusal(facts, self._limits.artifact_size):
+            return words
+        if not _is_readable_by(owner, facts):
+            return "the tool itself could not read it"
+        if len(self._artifacts) >= self._limits.artifacts:
+            return "as many artifacts as one call may have came before it"
+        total = sum(each.size for each in self._artifacts)
+        if total + facts.st_size > self._limits.artifact_total:
+            return "together with those before it, it is more than one call may have"
+        return ""
+
+    def _copied(self, fd: int, file: Receiving, path: str) -> Artifact | RefusedArtifact:
+        left = os.fstat(fd).st_size
+        while left > 0 and (data := os.read(fd, min(_CHUNK, left))):
+            left -= len(data)
+            file.write(memoryview(data))
+        if left:
+            file.discard()
+            return _refused(path, "it became shorter while it was read")
+        return file.close()
+
+
+@contextmanager
+def _parent(workspace: Path, path: str) -> Iterator[tuple[int, int, str]]:
+    """Open the workspace and the directory of a file below it; with the file's own name."""
+    opened = [os.open(workspace, OPEN_DIRECTORY)]
+    try:
+        *directories, name = path.split("/")
+        for each in directories:
+            opened.append(os.open(each, OPEN_DIRECTORY, dir_fd=opened[-1]))
+        yield opened[0], opened[-1], name
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+@contextmanager
+def _opened(directory: int, name: str) -> Iterator[int | None]:
+    try:
+        inner = os.open(name, OPEN_DIRECTORY, dir_fd=directory)
+    except OSError:  # gone, or a link by now, or closed to its own owner
+        yield None
+        return
+    try:
+        yield inner
+    finally:
+        os.close(inner)
+
+
+def _is_readable_by(owner: os.stat_result, facts: os.stat_result) -> bool:
+    """Whether who owns the workspace may read a file: a controller that is root may read all."""
+    if facts.st_uid == owner.st_uid:
+        return True
+    in_group = facts.st_gid == owner.st_gid and facts.st_mode & stat.S_IRGRP
+    return bool(in_group or facts.st_mode & stat.S_IROTH)
+
+
+def _refused(path: str, reason: str) -> RefusedArtifact:
+    return RefusedArtifact(name=shown_name(path), reason=reason)
