@@ -6,6 +6,7 @@ add up to a budget, and between the pieces it is seen whether `re` keeps the pac
 engine would have. Patterns that make it slow are searched linearly from there on.
 """
 
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ _BUDGET = 50_000_000
 # Seconds: what `re` may take beyond the pace of the linear engine before it has lost.
 _PATIENCE = 1.0
 _LINEAR_PACE = 1e-7
+# Shorter texts are on too many lines.
+_WORTH_JUMPING = 3
 
 
 class Matcher:
@@ -33,7 +36,7 @@ class Matcher:
         self._effort = effort(node)
         self._prices: dict[int, float] = {}
         self._spent = self._allowed = 0.0
-        self._automaton: Automaton | None = None
+        self._automaton = Automaton(node)
 
     def may_match(self, data: bytes) -> bool:
         """Say whether a text could hold a match, from what every match holds."""
@@ -42,25 +45,55 @@ class Matcher:
         data = data.lower() if self._required.folded else data
         return any(text.encode() in data for text in self._required.texts)
 
-    def place(self, line: str) -> int:
-        """Return where in a line it is first certain that it matches, or -1."""
-        if self._automaton is None:
-            self._automaton = Automaton(self._node)
-        return self._automaton.find(line)
+    @property
+    def quick(self) -> bool:
+        """Whether most of a text is looked at by an engine in C."""
+        return self._required is not None or ways(self._node, 1000) < math.inf
+
+    def where(self, line: str) -> int:
+        """Return a place of a match in a line that holds one."""
+        if self._price(len(line)) > _BUDGET:
+            return self._automaton.find(line)
+        found = self._expression.search(line)
+        return found.start() if found else 0
 
     def lines(self, text: str) -> Iterator[tuple[int, int]]:
         """Give where each line that matches begins and ends, without its line feed."""
-        for start, end, quick in self._stretches(text):
-            if quick and self._spent <= self._allowed + _PATIENCE:
-                yield from self._by_re(text, start, end)
-            else:
-                yield from self._by_automaton(text, start, end)
-
-    def _stretches(self, text: str) -> Iterator[tuple[int, int, bool]]:
-        """Cut a text at line ends; says of each piece whether it is one for `re`."""
         end = len(text) - text.endswith("\n")
+        needle = self._needle(text)
         if not text:
             return
+        stretches = self._holding(*needle, end) if needle else self._stretches(text, end)
+        for low, high, quick in stretches:
+            if quick and self._spent <= self._allowed + _PATIENCE:
+                yield from self._by_re(text, low, high)
+            else:
+                yield from self._by_automaton(text, low, high)
+
+    def _needle(self, text: str) -> tuple[str, str] | None:
+        """Return a text that each match holds, and where to look for it.
+
+        `re` looks for what a pattern begins with as fast as can be, but not for what stands in
+        its middle or behind an assertion.
+        """
+        required = self._required
+        if required is None or len(required.texts) > 1 or len(required.texts[0]) < _WORTH_JUMPING:
+            return None
+        if not required.folded:
+            return required.texts[0], text
+        # Outside ASCII lower case can be longer than upper case.
+        return (required.texts[0], text.lower()) if text.isascii() else None
+
+    def _holding(self, needle: str, text: str, end: int) -> Iterator[tuple[int, int, bool]]:
+        """Give each line that holds a text, and whether it is one for `re`."""
+        start = 0
+        while (place := text.find(needle, start, end)) >= 0:
+            low, high = text.rfind("\n", 0, place) + 1, _line_end(text, place, end)
+            yield low, high, self._price(high - low) <= _BUDGET
+            start = high + 1
+
+    def _stretches(self, text: str, end: int) -> Iterator[tuple[int, int, bool]]:
+        """Cut a text at line ends; says of each piece whether it is one for `re`."""
         if self._whole(text):
             yield 0, end, True
             return
@@ -98,16 +131,14 @@ class Matcher:
             self._spent += time.perf_counter() - began
             if found is None:
                 return
-            low = text.rfind("\n", 0, found.start()) + 1
-            high = text.find("\n", found.end(), end)
-            high = end if high < 0 else high
+            low, high = text.rfind("\n", 0, found.start()) + 1, _line_end(text, found.end(), end)
             yield low, high
             start = high + 1
 
     def _by_automaton(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         for low, high in _lines(text, start, end):
             line = text[low:high]
-            if self._has_required(line) and self.place(line) >= 0:
+            if self._has_required(line) and self._automaton.find(line) >= 0:
                 yield low, high
 
     def _has_required(self, line: str) -> bool:
@@ -119,7 +150,11 @@ class Matcher:
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start <= end:
-        high = text.find("\n", start, end)
-        high = end if high < 0 else high
+        high = _line_end(text, start, end)
         yield start, high
         start = high + 1
+
+
+def _line_end(text: str, start: int, end: int) -> int:
+    found = text.find("\n", start, end)
+    return end if found < 0 else found

@@ -11,6 +11,7 @@ Files in an ignored directory are never looked at, so no line further down can b
 import os
 import re
 import stat
+from collections.abc import Container
 from typing import NamedTuple
 
 from sandbox_workers.tools.globs import GlobError, expression
@@ -76,7 +77,7 @@ class Ignores:
         self._unreadable = unreadable
         self._levels: list[list[tuple[int, Rules]]] = [[], [], [], [(0, Rules(_ALWAYS))]]
 
-    def below(self, prefix: str, names: set[str]) -> "Ignores":
+    def below(self, prefix: str, names: Container[str]) -> "Ignores":
         """Return what counts in a directory, given its path with a slash and what is in it."""
         present = [name for name in _NAMES if name.split("/")[0] in names]
         found = [(name, text) for name in present if (text := self._text(prefix + name))]

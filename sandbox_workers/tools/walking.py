@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sandbox_workers.tools.globs import Glob
 from sandbox_workers.tools.ignores import Ignores
 
 MOST = 1_000_000
@@ -45,6 +46,11 @@ class Walk:
         self.unreadable: list[str] = []
         self.complete = True
 
+    def matching(self, glob: Glob) -> Iterator[Entry]:
+        """Give the entries that a glob is for; it sees paths from where the walk begins."""
+        start = 0 if self._base == "." else len(self._base) + 1
+        return (entry for entry in self if glob.matches(entry.path[start:], entry.name))
+
     def __iter__(self) -> Iterator[Entry]:
         """Give each entry before what is in it."""
         prefix = "" if self._base == "." else f"{self._base}/"
@@ -64,7 +70,7 @@ class Walk:
 
     def _directory(self, prefix: str, ignores: Ignores) -> Iterator[tuple[Entry, Ignores]]:
         names = self._names(prefix)
-        ignores = ignores.below(prefix, names.keys())
+        ignores = ignores.below(prefix, names)
         for name in sorted(names):
             kind, path = names[name], prefix + name
             if name == _NEVER:

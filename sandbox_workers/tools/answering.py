@@ -1,0 +1,55 @@
+"""What answers of list_files and search_text share: their size, and words for what is not in them."""
+
+from collections.abc import Sequence
+
+from sandbox_workers.tools import ToolError
+from sandbox_workers.tools.globs import Glob, GlobError
+from sandbox_workers.tools.naming import shown
+from sandbox_workers.tools.walking import MOST, Walk
+
+ROOM = 30_000
+"""Bytes of an answer: less than a model is shown of any output, so that nothing is cut again."""
+_NAMED = 5
+
+
+def glob_of(text: str) -> Glob:
+    """Return the glob that a model wrote; raises ToolError where it is none."""
+    try:
+        return Glob(text)
+    except GlobError as error:
+        raise ToolError(f"`glob` is not a glob: {error}", "an example: src/**/*.{ts,tsx}") from None
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: 1 file, 2 files."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def named(paths: Sequence[str]) -> str:
+    """Name some paths, and say how many more there are."""
+    more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
+    return ", ".join(map(shown, paths[:_NAMED])) + more
+
+
+def passed_over(walk: Walk) -> list[str]:
+    """Say what a walk did not give, a sentence for each cause."""
+    told = []
+    hidden_and_ignored = [
+        f"{number:,} {kind}"
+        for number, kind in ((walk.hidden, "hidden"), (walk.ignored, "ignored"))
+        if number
+    ]
+    if hidden_and_ignored:
+        number = counted(walk.hidden + walk.ignored, "entry", "entries")
+        kinds = " and ".join(hidden_and_ignored)
+        told.append(f"Passed over: {kinds} {number.split(' ', 1)[1]}.")
+    if walk.unreadable:
+        told.append(f"Not readable: {named(walk.unreadable)}.")
+    if not walk.complete:
+        told.append(f"Ended after {MOST:,} names: all numbers are of what was seen until then.")
+    return told
+
+
+def account(*sentences: str) -> str:
+    """Return the last line of an answer, which is not part of what was found."""
+    return f"[{' '.join(sentences)}]"
