@@ -157,11 +157,12 @@ def main(plan: dict[str, Any], steps: Steps, number: int) -> NoReturn:
     os.close(steps.reply)
     watch = _Watch(steps, pid)
     watch.wait()
-    left = outbox.opened(place or private.SCRATCH[0])
+    scratch_place = place or private.SCRATCH[0]
+    files = outbox.is_used(scratch_place)
     with suppress(BrokenPipeError):  # a cell that was made ready and given up
-        os.write(steps.status, watch.account() + (b"\n" if left is not None else b""))
-        if left is not None:
-            outbox.send(left, steps.status, plan["limits"])
+        os.write(steps.status, watch.account() + (b"\n" if files else b""))
+        if files:
+            outbox.send(scratch_place, steps.status, plan["limits"])
     if place:
         os.chdir("/")
         scratch.clear(place, _CLEAR_SECONDS)

@@ -36,21 +36,23 @@ def make(scratch: str) -> str:
     return place
 
 
-def opened(scratch: str) -> int | None:
-    """Open the outbox if anything is in it: a tool may have put anything in its place."""
+def is_used(scratch: str) -> bool:
+    """Whether there is anything to tell of it: it holds something, or is no directory any more."""
     try:
         directory = os.open(f"{scratch}/{_PLACE}", OPEN_DIRECTORY)
+    except FileNotFoundError:
+        return False
     except OSError:
-        return None
-    if os.listdir(directory):  # noqa: PTH208  # of a descriptor
-        return directory
-    os.close(directory)
-    return None
+        return True
+    try:
+        return bool(os.listdir(directory))  # noqa: PTH208  # of a descriptor
+    finally:
+        os.close(directory)
 
 
-def send(directory: int, pipe: int, limits: dict[str, int]) -> None:
+def send(scratch: str, pipe: int, limits: dict[str, int]) -> None:
     """Write all that may come back to the pipe; raises BrokenPipeError where nobody reads."""
-    _Sender(pipe, limits).send(directory)
+    _Sender(pipe, limits).send(f"{scratch}/{_PLACE}")
 
 
 class _Sender:
@@ -64,8 +66,13 @@ class _Sender:
         self._seen = 0
         self._refused = 0
 
-    def send(self, directory: int) -> None:
-        self._directory(directory, "", 0)
+    def send(self, place: str) -> None:
+        try:
+            directory = os.open(place, OPEN_DIRECTORY)
+        except OSError:  # a tool put something else in its place, or took away the right to read
+            self._refuse(_PLACE, "it is not the directory any more that it was")
+        else:
+            self._directory(directory, "", 0)
         if self._refused > _MOST_REFUSED:
             self._tell({"more": self._refused - _MOST_REFUSED})
         self._tell({"end": True})

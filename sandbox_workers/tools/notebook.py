@@ -13,9 +13,15 @@ from sandbox_workers.tools import values
 CODE = "<code>"
 """The file name that tracebacks give the text."""
 
+_WRITES = ("write", "write_text", "write_bytes")
+
 
 def run(source: str, namespace: dict[str, Any], name: str = CODE) -> None:
-    """Run the text; print the value of a last expression, unless it is None or ends in `;`."""
+    """Run the text; print the value of a last expression, unless it is None or kept silent.
+
+    A semicolon at its end keeps it silent, and so is what was written by `write`: its count would
+    stand in the middle of the output.
+    """
     tracebacks.remember(name, source)
     body, last = _compiled(source, name)
     exec(body, namespace)  # noqa: S102  # what this is for
@@ -39,6 +45,8 @@ def _compiled(source: str, name: str) -> tuple[CodeType, CodeType | None]:
 
 
 def _is_silent(source: str, last: _ast.Expr) -> bool:
-    """Whether a semicolon ends the last expression: people write it to show nothing."""
+    match last.value:
+        case _ast.Call(func=_ast.Attribute(attr=name)) if name in _WRITES:
+            return True
     line = source.encode().splitlines()[(last.end_lineno or 1) - 1]
     return line[last.end_col_offset or 0 :].lstrip().startswith(b";")

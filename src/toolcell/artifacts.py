@@ -5,6 +5,7 @@ tool's as well, so they are shown with all that a screen would hide spelled, and
 """
 
 import mimetypes
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolcell.cells.parcels import shown_name
@@ -24,9 +25,8 @@ class Shelf:
     store: OutputStore
     call_id: str = ""
     tool_name: str = ""
-    run: str = ""
-    workspace: str = ""
-    redactor: Redactor = field(default=no_redaction)
+    redactor: Redactor = no_redaction
+    kept_for: Mapping[str, str] = field(default_factory=dict)
 
     def begin(self, name: str) -> "Keeping":
         """Begin to keep a file of some name."""
@@ -72,10 +72,9 @@ class Keeping:
                 "artifact",
                 call_id=shelf.call_id,
                 tool_name=shelf.tool_name,
-                run=shelf.run,
-                workspace=shelf.workspace,
                 name=self._name,
                 media_type=type_of(self._name, beginning),
+                **shelf.kept_for,
             )
         return self._writer
 

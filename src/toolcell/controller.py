@@ -17,6 +17,7 @@ from typing import TypeVar
 from toolcell import rejections
 from toolcell.approvals import ApprovalStore, Clock, SqliteApprovals, utc_now
 from toolcell.cancellation import Cancellation, Withdrawn
+from toolcell.cells.workspace import place_name
 from toolcell.errors import StoreError, ToolcellError
 from toolcell.events import EventKind, EventSink, no_events
 from toolcell.executor import Executor
@@ -29,13 +30,13 @@ from toolcell.model import (
     ToolCall,
     ToolResult,
 )
+from toolcell.outputs import OutputStore
 from toolcell.policy import ToolPolicy, load_policy
 from toolcell.questions import Questions
 from toolcell.registry import ToolRegistry
 from toolcell.runtime import ToolRuntime
 from toolcell.steps import Steps
 from toolcell.timing import Timing, real_time
-from toolcell.visible import visible_line
 
 T = TypeVar("T")
 
@@ -65,6 +66,7 @@ class ToolController:
         output_budget: int = 32 * 1024,
         timing: Timing = real_time,
         executor: Executor | None = None,
+        outputs: OutputStore | None = None,
     ) -> None:
         """Make a controller.
 
@@ -78,6 +80,7 @@ class ToolController:
         WorkspaceError where it lends a workspace and there is none, and StoreError where a file
         of approvals or events lies in it.
         """
+        self.run = run or f"run-{secrets.token_hex(5)}"
         if executor is not None and executor.registry is not registry:
             raise ToolcellError("the executor prepares calls of another registry; give it this one")
         self.runtime = executor or ToolRuntime(
@@ -89,10 +92,10 @@ class ToolController:
             max_waiting=max_waiting,
             output_budget=output_budget,
             timing=timing,
+            outputs=outputs,
+            run=self.run,
         )
-        self.run = run or f"run-{secrets.token_hex(5)}"
-        # Spelled, because a path may hold bytes that no text of ours can.
-        self.workspace = visible_line(str(Path(workspace).resolve())) if workspace else ""
+        self.workspace = place_name(workspace)
         self._given = workspace
         self._approvals = approvals and self._kept_outside(approvals)
         self._clock = clock

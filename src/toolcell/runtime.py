@@ -18,6 +18,7 @@ from sandbox_workers import wire
 from toolcell import rejections
 from toolcell.answers import Answerer, answer
 from toolcell.arguments import check_schema
+from toolcell.artifacts import Shelf
 from toolcell.attempt import Attempt
 from toolcell.bounds import bounds_of
 from toolcell.cancellation import Cancellation, Withdrawn, expiring
@@ -25,7 +26,8 @@ from toolcell.cells.capabilities import capabilities, rungs
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
 from toolcell.cells.supervisor import Supervisor
-from toolcell.cells.workspace import resolve_workspace
+from toolcell.cells.survey import Survey, is_asked_for
+from toolcell.cells.workspace import place_name, resolve_workspace
 from toolcell.errors import (
     CellRefused,
     ToolcellError,
@@ -47,6 +49,7 @@ from toolcell.model import (
     canonical_json,
 )
 from toolcell.normalizer import Origin, from_inline, from_report, named, refused
+from toolcell.outputs import OutputStore
 from toolcell.preparing import prepare
 from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
@@ -72,6 +75,8 @@ class ToolRuntime:
         output_budget: int = _SHOWN,
         redactor: Redactor | None = None,
         timing: Timing = real_time,
+        outputs: OutputStore | None = None,
+        run: str = "",
     ) -> None:
         """Make a runtime.
 
@@ -79,8 +84,9 @@ class ToolRuntime:
         calls run at once (four for each processor if not given), further ones wait, and
         past `max_waiting` they are rejected as overloaded. `output_budget` is how many
         bytes of a stream a result shows. `redactor` takes secrets out of every result; what a
-        tap is given stays as the tool wrote it. Pauses between tries go by `timing`. Raises
-        RegistrationError where a tool's own input schema cannot be used.
+        tap is given stays as the tool wrote it. Pauses between tries go by `timing`. `outputs`
+        keeps the files that come back, by default in the state directory, under the name of a
+        `run`. Raises RegistrationError where a tool's own input schema cannot be used.
         """
         if os.environ.get("TOOLCELL_CELL"):
             raise ToolcellError(
@@ -98,6 +104,8 @@ class ToolRuntime:
         self._slots = Slots(max_running or 4 * (os.cpu_count() or 1), max_waiting)
         self._timing = timing
         self._budget = output_budget
+        self.outputs = outputs or OutputStore()
+        self._kept_for = {"run": run, "workspace": place_name(workspace)}
         self.answerers: dict[str, Answerer] = {}
         """Who answers the tools whose isolation is "controller", by the tools' names."""
         self._pools = CellPools(spare_cells)
@@ -211,6 +219,7 @@ class ToolRuntime:
         required = Enforcement(required=settings.require)
         try:
             with attempt.cancellation.interrupts():
+                survey = await self._survey(attempt)
                 cell, plan = await self._pool(settings, limits).take()
         except CellRefused as error:
             return Report(setup=error.cause, remedy=error.remedy), required
@@ -223,7 +232,8 @@ class ToolRuntime:
         except BaseException:
             cell.close()
             raise
-        supervisor = Supervisor(cell, limits, attempt.options.tap)
+        shelf = self._shelf(attempt)
+        supervisor = Supervisor(cell, limits, attempt.options.tap, shelf)
         try:
             with attempt.cancellation.ends(supervisor.cancel):
                 if attempt.cancellation.requested:  # by who was told of the start
@@ -234,7 +244,21 @@ class ToolRuntime:
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
         attempt.tell_end(report)
+        if survey is not None:
+            left = await survey.end(report.left, shelf, limits)
+            report = report.model_copy(update={"left": left})
         return report, enforcement
+
+    async def _survey(self, attempt: Attempt) -> Survey | None:
+        """Look at the workspace before a call, where anybody asks what comes of it there."""
+        settings, definition = attempt.grant.settings, attempt.prepared.definition
+        if not is_asked_for(settings, definition):
+            return None
+        return await Survey.begin(resolve_workspace(self._workspace), settings, definition)
+
+    def _shelf(self, attempt: Attempt) -> Shelf:
+        call, redactor = attempt.prepared.call, attempt.grant.origin.redactor
+        return Shelf(self.outputs, call.call_id, call.name, redactor, self._kept_for)
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
         made_of = [

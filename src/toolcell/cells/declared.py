@@ -9,7 +9,7 @@ as its mark tells (see `listing`).
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class _Search:
                     self._enter(directory, name, above, rest, depth)
 
     def _entries(self, directory: int) -> Iterator[tuple[str, bool]]:
-        with os.scandir(directory) as entries:
+        with suppress(OSError), os.scandir(directory) as entries:
             for entry in entries:
                 self._seen += 1
                 if self._seen > _MOST_SEEN:

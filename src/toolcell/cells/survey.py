@@ -35,10 +35,8 @@ class Survey:
     @classmethod
     async def begin(
         cls, workspace: Path, settings: CellSettings, definition: ToolDefinition
-    ) -> "Survey | None":
-        """Look at a workspace before a call; None where nobody asks."""
-        if settings.workspace != "rw" or not (settings.report_changes or definition.artifacts):
-            return None
+    ) -> "Survey":
+        """Look at a workspace before a call."""
 
         def look() -> Survey:
             listing = listed(workspace) if settings.report_changes else None
@@ -58,6 +56,11 @@ class Survey:
         new = declared.found(self.workspace, self.globs)
         paths = [path for path, mark in new.items() if self.marks.get(path) != mark]
         return declared.collected(self.workspace, sorted(paths), shelf, limits, left)
+
+
+def is_asked_for(settings: CellSettings, definition: ToolDefinition) -> bool:
+    """Whether anybody wants to know, and anything can come of a call."""
+    return settings.workspace == "rw" and bool(settings.report_changes or definition.artifacts)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from toolcell.cells.lending import SYSTEM
 from toolcell.errors import WorkspaceError
+from toolcell.visible import visible_line
 
 _RESERVED = (
     *("/", "/proc", "/dev", "/sys", "/etc", "/tmp", "/var", "/home", "/root", "/opt", "/srv"),  # noqa: S108
@@ -31,6 +32,14 @@ def resolve_workspace(workspace: Path | None) -> Path:
     if any(place.is_relative_to(path) for path in ("/proc", "/dev", "/sys", "/etc", "/boot")):
         raise WorkspaceError(f"{place} is part of the system, not a place for a tool's files")
     return place
+
+
+def place_name(workspace: str | Path | None) -> str:
+    """Return a workspace's path as it stands in what is kept; "" where there is none.
+
+    Spelled, because a path may hold bytes that no text of ours can.
+    """
+    return visible_line(str(Path(workspace).resolve())) if workspace else ""
 
 
 def is_shared(workspace: Path | None) -> bool:

@@ -59,7 +59,7 @@ def told_artifacts(artifacts: Sequence[Artifact], refused: Sequence[RefusedArtif
 def told_changes(changes: Sequence[FileChange], note: str) -> list[str]:
     """The lines for the model that name changed files; none where none are known of."""
     lines = [_told_change(each) for each in changes]
-    return _section("files", lines, [note] if note else [])
+    return _section("changed files", lines, [note] if note else [])
 
 
 def _told_change(change: FileChange) -> str:
