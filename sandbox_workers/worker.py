@@ -6,9 +6,10 @@ belongs to the tool, and nothing it writes is more than a claim. Frames it sends
     {"type": "ready"}                                      the jail is shut
     {"type": "failed", "stage", "message", "errno"}        it could not be shut (before ready)
     {"type": "reply", "value"}                             what the handler returned
-    {"type": "error", "kind", "name", "message", "hint"}   what it raised
+    {"type": "error", "kind", "name", "message", "hint", "retryable"}    what it raised
+    {"type": "waiting", "state", "handle", "note"}         it is not done, and may be asked again
 
-A tool that answers by its exit code (shell, python) sends neither of the last two, but for an
+A tool that answers by its exit code (shell, python) sends none of the last three, but for an
 error that says which limit it met, or why it did not run. The pipe does not survive an execve.
 """
 
@@ -161,8 +162,10 @@ def _answer_by_exit(call: dict[str, Any]) -> int:
 def _answer(call: dict[str, Any]) -> int:
     code = 0
     try:
-        reply_frame = {"type": "reply", "value": handlers.plain(handlers.run(call))}
-        message = wire.frame(reply_frame, wire.MAX_REPLY)
+        value = handlers.run(call)
+        message = _waiting(value) or wire.frame(
+            {"type": "reply", "value": handlers.plain(value)}, wire.MAX_REPLY
+        )
     except SystemExit as error:
         return handlers.finish(handlers.exit_code(error))
     except wire.WireError as error:
@@ -176,13 +179,22 @@ def _answer(call: dict[str, Any]) -> int:
             tracebacks.show(error)
             message = _error(_limit(error) or "exception", error)
         else:
-            message = _error("tool_error", error, hint)
+            message = _error("tool_error", error, hint, retryable=_retryable(error))
     code = handlers.finish(code)
     _write_all(REPLY, message)
     return code
 
 
-def _error(kind: str, error: BaseException, hint: str = "") -> bytes:
+def _waiting(value: Any) -> bytes | None:
+    """The frame of an answer that says, by its mark, that the tool is not done."""
+    # By its class: an object may answer to any name, and a value is data.
+    if not getattr(type(value), "is_tool_waiting", False):
+        return None
+    told = {name: _words(getattr(value, name)) for name in ("state", "handle", "note")}
+    return wire.frame({"type": "waiting", **told})
+
+
+def _error(kind: str, error: BaseException, hint: str = "", *, retryable: bool = False) -> bytes:
     return wire.frame(
         {
             "type": "error",
@@ -190,6 +202,7 @@ def _error(kind: str, error: BaseException, hint: str = "") -> bytes:
             "name": type(error).__name__,
             "message": _words(error),
             "hint": _words(hint),
+            "retryable": retryable,
         }
     )
 
@@ -208,6 +221,14 @@ def _hint(error: BaseException) -> str | None:
         return _words(getattr(error, "hint", None) or "") if refusal else None
     except BaseException:  # noqa: BLE001  # properties of the tool's own
         return None
+
+
+def _retryable(error: BaseException) -> bool:
+    """Whether a tool's own refusal says that the same call can do better in a moment."""
+    try:
+        return getattr(error, "retryable", False) is True
+    except BaseException:  # noqa: BLE001  # properties of the tool's own
+        return False
 
 
 def _words(value: object) -> str:

@@ -34,7 +34,7 @@ async def answer(
     stop = asyncio.ensure_future(give_up.wait())
     try:
         await asyncio.wait([work, stop], timeout=wall, return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
+        if work.done() and not stop.done():
             return _outcome(work)
         return None, _unanswered(wall, cancelled=stop.done())
     finally:

@@ -54,6 +54,7 @@ class Attempt:
             killed=report.killed,
             stdout_bytes=report.stdout.total_bytes,
             stderr_bytes=report.stderr.total_bytes,
+            answer_bytes=report.answer_bytes,
             cpu_seconds=report.usage and report.usage.cpu_seconds,
             peak_memory=report.usage and report.usage.peak_memory,
         )

@@ -7,6 +7,7 @@ whose call was prepared and decided again after it was given. A grant for the re
 an approval that was given ahead: it turns an ask into an allow, and nothing else.
 """
 
+import itertools
 import os
 import secrets
 from collections.abc import Iterable
@@ -27,6 +28,8 @@ from toolcell.model import (
     Action,
     ApprovalRequest,
     ApprovalResponse,
+    Budget,
+    Spent,
     ToolCall,
     ToolResult,
 )
@@ -39,6 +42,8 @@ from toolcell.steps import Steps
 from toolcell.timing import Timing, real_time
 
 T = TypeVar("T")
+
+_NO_BUDGET = Budget()
 
 
 class ToolController:
@@ -64,6 +69,7 @@ class ToolController:
         max_running: int | None = None,
         max_waiting: int = 10_000,
         output_budget: int = 32 * 1024,
+        budget: Budget = _NO_BUDGET,
         timing: Timing = real_time,
         executor: Executor | None = None,
         outputs: OutputStore | None = None,
@@ -74,7 +80,8 @@ class ToolController:
         directory that calls may see, as far as the policy lends one. `approvals` keeps
         questions, by default in the state directory, where `toolcell approvals` answers
         them. `events` are one sink or several, such as an EventLog. `run` names this
-        controller's run in both, and `run_grants` lets a yes cover the rest of it. `executor`
+        controller's run in both, and `run_grants` lets a yes cover the rest of it. `budget` is what
+        its calls may use together, as far as the policy's leaves it. `executor`
         runs granted calls of this registry, in place of a `ToolRuntime`, whose options the other
         ones are. Raises PolicyError for a policy that cannot be used,
         WorkspaceError where it lends a workspace and there is none, and StoreError where a file
@@ -97,12 +104,13 @@ class ToolController:
         )
         self.workspace = place_name(workspace)
         self._given = workspace
+        self._polls = itertools.count(1)
         self._approvals = approvals and self._kept_outside(approvals)
         self._clock = clock
         journal = Journal.to(events, clock, self.run)
         for sink in journal.sinks:
             self._kept_outside(sink)
-        self._steps = Steps(self.runtime, journal, workspace)
+        self._steps = Steps(self.runtime, journal, workspace, timing, budget)
         self._questions = Questions(
             self._steps,
             lambda: self.approvals,
@@ -111,6 +119,16 @@ class ToolController:
             workspace=self.workspace,
         )
         self.policy = policy if isinstance(policy, ToolPolicy) else load_policy(policy)
+
+    @property
+    def spent(self) -> Spent:
+        """What the calls of this run have used of its budget."""
+        return self._steps.ledger.spent()
+
+    @property
+    def budget(self) -> Budget:
+        """The budget in force: of the controller's and the policy's, the smaller of each bound."""
+        return self._steps.budget
 
     @property
     def policy(self) -> ToolPolicy:
@@ -167,6 +185,31 @@ class ToolController:
         with self._steps.cancellable(request.call.call_id) as cancellation:
             return await self._questions.wait(request, options, cancellation)
 
+    async def poll(
+        self, result: ToolResult, options: RunOptions | None = None
+    ) -> ToolResult | ApprovalRequest:
+        """Ask how a call that waits goes on, by the tool that it named for this.
+
+        That is a call of its own, decided by the policy like any other, under an id that begins
+        with the first one's. What it answers is returned as the result of the first call, which
+        an answer that is not waiting settles. Raises ToolcellError for a result that does not
+        wait, or names no tool to ask.
+        """
+        waiting = result.waiting
+        if waiting is None or waiting.poll is None:
+            what = f"is {result.status}" if waiting is None else "names no tool to ask for it"
+            raise ToolcellError(f"the call {result.call_id} cannot be polled: it {what}")
+        call = ToolCall(
+            call_id=f"{result.call_id}/poll-{next(self._polls)}",
+            name=waiting.poll,
+            arguments={"handle": waiting.handle},
+        )
+        outcome = await self.handle(call, options)
+        if isinstance(outcome, ApprovalRequest):
+            return outcome
+        first = {"call_id": result.call_id, "tool_name": result.tool_name}
+        return outcome.model_copy(update=first)
+
     def cancel(self, call_id: str) -> bool:
         """End the calls of an id, wherever on their way they are; False if there is none.
 
@@ -214,6 +257,8 @@ class ToolController:
             if decision.action is Action.DENY:
                 return steps.reject(origin, rejections.denied(decision))
             if decision.action is Action.ASK:
+                if error := steps.over_budget():  # nobody is asked for what cannot run
+                    return steps.reject(origin, error)
                 return await self._questions.ask(origin, prepared, decision, options, cancellation)
             granted = {"by": "policy", "rule_id": decision.rule_id}
             return await steps.execute(origin, prepared, decision, options, cancellation, **granted)

@@ -1,4 +1,4 @@
-"""What a tool's own module imports: `@tool` and `ToolError`, and nothing heavier.
+"""What a tool's own module imports: `@tool`, `ToolError` and `Waiting`, and nothing heavier.
 
 This module is imported again inside every cell that runs a user's tool, so it stays
 with the standard library: `@tool` only leaves a note on the function, and the registry
@@ -7,7 +7,7 @@ derives the spec from it in the controller.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,16 +27,48 @@ class Declaration:
     shell_line: str | None = None
     paths: tuple[str, ...] = ()
     limit_arguments: Mapping[str, str] = field(default_factory=dict)
+    poll: str | None = None
 
 
 class ToolError(Exception):
-    """Raise it in a tool to say no in words for the model: a message, and a hint what to try."""
+    """Raise it in a tool to say no in words for the model: a message, and a hint what to try.
+
+    `retryable` says that the same call can do better in a moment, such as after a time-out of
+    what it asked; a tool that is idempotent and has `retries` is then tried again.
+    """
 
     is_tool_error = True
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, retryable: bool = False) -> None:
         super().__init__(message)
         self.hint = hint
+        self.retryable = retryable
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Return it from a tool that is not done: a state, a handle to ask by, and a note.
+
+    return Waiting("queued", handle="job-17", note="three jobs are before it")
+
+    The tool that `@tool(poll=...)` names takes the handle, and settles the call by an answer
+    that is not waiting. Raises ValueError for a state or a handle that cannot be one.
+    """
+
+    state: Literal["accepted", "queued", "dry_run"]
+    handle: str
+    note: str = ""
+
+    is_tool_waiting: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.state not in ("accepted", "queued", "dry_run"):
+            raise ValueError(f"a tool waits accepted, queued or dry_run, not {self.state!r}")
+        if not isinstance(self.handle, str) or not 0 < len(self.handle) <= _LONGEST_HANDLE:
+            raise ValueError(f"a handle is text of 1 to {_LONGEST_HANDLE} characters")
+
+
+_LONGEST_HANDLE = 512
 
 
 @overload
@@ -55,6 +87,7 @@ def tool(
     shell_line: str | None = None,
     paths: tuple[str, ...] = (),
     limit_arguments: Mapping[str, str] = ...,
+    poll: str | None = None,
 ) -> Callable[[F], F]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Declare a typed function a tool; it stays the plain function that it was.
@@ -65,7 +98,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `shell_line` names the parameter that is a line for a shell, and `paths` those that are paths in
     the workspace (parameters annotated as Path are known to be): a policy can look into them.
     `limit_arguments` maps parameters to limits of the call (wall, cpu, memory, processes, output)
-    that their values narrow: seconds, bytes or a count.
+    that their values narrow: seconds, bytes or a count. `poll` names the tool that takes the
+    `handle` of an answer that is `Waiting`.
     """
     declaration = Declaration(**options)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from toolcell.model import Category, ErrorInfo, PreparedToolCall, canonical_json
+from toolcell.model import Category, ErrorInfo, PreparedToolCall, WaitingInfo, canonical_json
 
 _CANNOT = "inline code cannot be killed and may still be running"
 _MESSAGE_CAP = 4000
@@ -24,7 +24,8 @@ async def run_inline(
 ) -> tuple[Any, ErrorInfo | None]:
     """Run the function for at most `wall` seconds, or until `give_up` is set.
 
-    Returns its value as JSON, or the error. Only a cancellation of this task is raised.
+    Returns its value as JSON, or a WaitingInfo, or the error. Only a cancellation of this task is
+    raised.
     """
     work = asyncio.ensure_future(_started(prepared))
     stop = asyncio.ensure_future((give_up or asyncio.Event()).wait())
@@ -99,6 +100,8 @@ def _objects(model: type[BaseModel], arguments: dict[str, Any]) -> dict[str, Any
 def _outcome(ended: _Ended) -> tuple[Any, ErrorInfo | None]:
     if ended.raised is not None:
         return None, _error_of(ended.raised)
+    if getattr(type(ended.value), "is_tool_waiting", False):
+        return _waiting(ended.value)
     try:
         value = to_jsonable_python(ended.value)
         canonical_json(value).encode()  # refuses what JSON cannot carry: NaN, lone surrogates
@@ -109,12 +112,24 @@ def _outcome(ended: _Ended) -> tuple[Any, ErrorInfo | None]:
         )
 
 
+def _waiting(value: Any) -> tuple[WaitingInfo | None, ErrorInfo | None]:
+    try:
+        told = {name: _clean(getattr(value, name)) for name in ("state", "handle", "note")}
+        return WaitingInfo.model_validate(told), None
+    except Exception as error:  # noqa: BLE001  # properties are the tool's code
+        return None, ErrorInfo(
+            category=Category.BAD_REPLY,
+            message=f"the tool's waiting answer cannot be one: {_clean(error)}",
+        )
+
+
 def _error_of(error: BaseException) -> ErrorInfo:
     if getattr(error, "is_tool_error", False):
         return ErrorInfo(
             category=Category.TOOL_ERROR,
             message=_clean(error) or "the tool said no",
             hint=_clean(getattr(error, "hint", None) or ""),
+            retryable=getattr(error, "retryable", False) is True,
         )
     text = _clean(error)
     name = type(error).__name__

@@ -1,12 +1,28 @@
 """Preparing: from what a model proposed to a call that could run, or to why it cannot."""
 
 from toolcell import rejections
-from toolcell.arguments import InvalidArguments, validate
+from toolcell.arguments import InvalidArguments, check_schema, validate
 from toolcell.bounds import check_limits
 from toolcell.errors import RegistrationError
 from toolcell.model import PreparedToolCall, ToolResult
 from toolcell.normalizer import Origin, refused
 from toolcell.registry import ToolRegistry
+
+
+def check_tools(registry: ToolRegistry) -> None:
+    """Raise RegistrationError for a tool that no call could be prepared of, or settled."""
+    for definition in registry:
+        check_schema(definition)
+        poll = definition.poll and registry.resolve(definition.poll)
+        if definition.poll and not poll:
+            raise RegistrationError(
+                f"{definition.name} is asked for by {definition.poll!r}, which is not a tool here; "
+                "register it before the controller is made"
+            )
+        if poll and "handle" not in poll.spec.input_schema.get("properties", {}):
+            raise RegistrationError(
+                f"{definition.name} is asked for by {poll.name}, which has to take a `handle`"
+            )
 
 
 def prepare(registry: ToolRegistry, origin: Origin) -> PreparedToolCall | ToolResult:

@@ -223,7 +223,7 @@ class Questions:
             self._steps.runtime.check(decision.cell)
         except WorkspaceError as error:
             return rejections.no_workspace(error)
-        return None
+        return self._steps.over_budget()
 
     async def _spend(
         self,

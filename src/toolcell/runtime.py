@@ -17,7 +17,6 @@ from typing import Any
 from sandbox_workers import wire
 from toolcell import rejections
 from toolcell.answers import Answerer, answer
-from toolcell.arguments import check_schema
 from toolcell.artifacts import Shelf
 from toolcell.attempt import Attempt
 from toolcell.bounds import bounds_of
@@ -46,11 +45,12 @@ from toolcell.model import (
     Rung,
     ToolCall,
     ToolResult,
+    WaitingInfo,
     canonical_json,
 )
 from toolcell.normalizer import Origin, from_inline, from_report, named, refused
 from toolcell.outputs import OutputStore
-from toolcell.preparing import prepare
+from toolcell.preparing import check_tools, prepare
 from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
 from toolcell.retries import tried
@@ -93,8 +93,7 @@ class ToolRuntime:
                 "this code runs inside a cell and tries to start another runtime; put the part "
                 'of the script that is not a tool below `if __name__ == "__main__":`'
             )
-        for definition in registry:
-            check_schema(definition)
+        check_tools(registry)
         self.registry = registry
         self.redactor = redactor or no_redaction
         """Takes secrets out of results; a new one may be set at any time, for later calls."""
@@ -186,10 +185,16 @@ class ToolRuntime:
             if attempt.cancellation.requested:  # by who was told of the start
                 give_up.set()
             value, error = await self._answer(attempt, give_up)
-        attempt.tell_end(Report(seconds=time.monotonic() - began))
+        attempt.tell_end(Report(seconds=time.monotonic() - began, answer_bytes=_size(value)))
         error = error and named(error, attempt.bounds.whose)
         return from_inline(
-            attempt.grant.origin, value, error, enforcement, self._budget, attempt.number
+            attempt.grant.origin,
+            value,
+            error,
+            enforcement,
+            self._budget,
+            attempt.number,
+            attempt.prepared.definition.poll,
         )
 
     async def _answer(
@@ -284,3 +289,11 @@ class ToolRuntime:
             self._protected,
             rung=rung,
         )
+
+
+def _size(value: Any) -> int:
+    """The bytes of an answer that came without a pipe."""
+    if value is None:
+        return 0
+    told = value.model_dump(mode="json") if isinstance(value, WaitingInfo) else value
+    return len(canonical_json(told).encode())

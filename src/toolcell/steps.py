@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from toolcell import rejections
+from toolcell.bounds import Bounds
 from toolcell.breaker import RefusalCount, told_again
 from toolcell.cancellation import Cancellation
 from toolcell.events import EventKind
 from toolcell.executor import Executor
 from toolcell.grants import Grant, RunOptions
 from toolcell.journal import EventLost, Journal
+from toolcell.ledger import Account, Ledger
 from toolcell.model import (
     STATUS_OF,
     Action,
     ApprovalRequest,
+    Budget,
     Category,
     ErrorInfo,
     PolicyDecision,
@@ -34,17 +37,29 @@ from toolcell.normalizer import Origin, refused
 from toolcell.policy import Decider, ToolPolicy, check_policy
 from toolcell.redaction import Redactor
 from toolcell.registry import ToolRegistry
+from toolcell.timing import Timing
+from toolcell.waits import Waits
 
 
 class Steps:
     """What can be done to a call, for one runtime, one policy at a time and one journal."""
 
-    def __init__(self, runtime: Executor, journal: Journal, workspace: str | Path | None) -> None:
-        """Share these; a policy has to be taken before any call."""
+    def __init__(
+        self,
+        runtime: Executor,
+        journal: Journal,
+        workspace: str | Path | None,
+        timing: Timing,
+        budget: Budget,
+    ) -> None:
+        """Share these; a policy has to be taken before any call, and only narrows the budget."""
         self.runtime = runtime
         self.journal = journal
         self.stopped = ""
         self._workspace = workspace
+        self.ledger = Ledger(timing)
+        self._budget = budget
+        self._waits = Waits()
         self._refusals = RefusalCount()
         self._open: dict[str, list[Cancellation]] = {}
 
@@ -59,6 +74,7 @@ class Steps:
         self.decider = decider
         self.policy = policy
         self.version = policy.version
+        self.budget = self._budget.within(policy.budget)
         self.journal.redactor = redactor
         self.runtime.redactor = redactor
         for each in (policy, *policy.layers):
@@ -151,9 +167,24 @@ class Steps:
         **granted: Any,
     ) -> ToolResult:
         """Run a call that was granted, as `granted` says, and finish it."""
-        self.emit(EventKind.GRANTED, origin, **granted)
-        grant = Grant(prepared.digest, origin, decision.cell, decision.limits)
-        lost: list[str] = []
+        if error := self.over_budget():
+            return self.reject(origin, error)
+        with self.ledger.account() as account:
+            self.emit(EventKind.GRANTED, origin, **granted)
+            bounds = self.ledger.narrowed(Bounds(decision.limits), self.budget)
+            grant = Grant(prepared.digest, origin, decision.cell, bounds.limits, bounds.whose)
+            result = await self._executed(prepared, grant, options, cancellation, account)
+        return self._settling(origin, prepared, self.finish(origin, result))
+
+    async def _executed(
+        self,
+        prepared: PreparedToolCall,
+        grant: Grant,
+        options: RunOptions | None,
+        cancellation: Cancellation,
+        account: Account,
+    ) -> ToolResult:
+        origin, lost = grant.origin, list[str]()
 
         def observe(kind: EventKind, /, **data: Any) -> None:
             try:
@@ -162,6 +193,7 @@ class Steps:
                 lost.append(f"an event of this call could not be recorded: {error}")
                 if kind is EventKind.STARTED:
                     raise
+            account.observe(kind, data)
 
         try:
             result = await self.runtime.execute(prepared, grant, options, cancellation, observe)
@@ -173,7 +205,11 @@ class Steps:
             raise
         for note in lost:
             result = with_note(result, note)
-        return self.finish(origin, result)
+        return result
+
+    def over_budget(self) -> ErrorInfo | None:
+        """Why no further call of this run may run, if none may."""
+        return self.ledger.exhausted(self.budget)
 
     def reject(self, origin: Origin, error: ErrorInfo) -> ToolResult:
         """Finish a call that does not run."""
@@ -237,6 +273,26 @@ class Steps:
     ) -> None:
         """Write one event; raises EventLost."""
         self.journal.write(kind, origin.key, origin.call, about, **data)
+
+    def _settling(
+        self, origin: Origin, prepared: PreparedToolCall, result: ToolResult
+    ) -> ToolResult:
+        """Write the end of the calls that waited for what this one brought."""
+        for waited in self._waits.note(origin, prepared, result):
+            try:
+                self.emit(
+                    EventKind.SETTLED,
+                    waited,
+                    by=result.call_id,
+                    status=result.status,
+                    category=result.error.category if result.error else None,
+                    message=result.error.message if result.error else "",
+                    output_bytes=len(result.output.encode(errors="replace")),
+                )
+            except EventLost as error:
+                note = f"that {waited.call.call_id} is settled could not be recorded: {error}"
+                result = with_note(result, note)
+        return result
 
     def _counted(self, origin: Origin, result: ToolResult) -> ToolResult:
         """Count refusals of the same call: past some the model is told, past more the run ends."""

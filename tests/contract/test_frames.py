@@ -25,9 +25,10 @@ READY = b'\x00\x00\x00\x10{"type":"ready"}'
 FAILED = b'\x00\x00\x00\x45{"type":"failed","stage":"worker","message":"mount: EPERM","errno":1}'
 REPLY = b'\x00\x00\x00\x2c{"type":"reply","value":{"\xc3\xa9":[1,2.5,null]}}'
 ERROR = (
-    b'\x00\x00\x00\x51{"type":"error","kind":"exception","name":"ValueError",'
-    b'"message":"bad","hint":""}'
+    b'\x00\x00\x00\x63{"type":"error","kind":"exception","name":"ValueError",'
+    b'"message":"bad","hint":"","retryable":false}'
 )
+WAITING = b'\x00\x00\x00\x44{"type":"waiting","state":"queued","handle":"job-17","note":"later"}'
 
 GOLDEN = {
     READY: {"type": "ready"},
@@ -39,7 +40,9 @@ GOLDEN = {
         "name": "ValueError",
         "message": "bad",
         "hint": "",
+        "retryable": False,
     },
+    WAITING: {"type": "waiting", "state": "queued", "handle": "job-17", "note": "later"},
     b"\0\0\0\x02{}": {},
     b'\0\0\0\x0b{"s":"\xe2\x80\xa8"}': {"s": "\u2028"},
     b'\0\0\0\x14{"s":"\\"\\\\\\n\\u0000"}': {"s": '"\\\n\0'},
@@ -66,7 +69,13 @@ def test_the_request_is_byte_for_byte_the_golden_one():
 
 
 @pytest.mark.parametrize(
-    ("last", "state"), [(REPLY, State.ANSWERED), (ERROR, State.ANSWERED), (b"", State.ASKED)]
+    ("last", "state"),
+    [
+        (REPLY, State.ANSWERED),
+        (ERROR, State.ANSWERED),
+        (WAITING, State.ANSWERED),
+        (b"", State.ASKED),
+    ],
 )
 def test_a_conversation_of_golden_frames_goes_its_way(last, state):
     conversation = Conversation()

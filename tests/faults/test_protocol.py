@@ -190,16 +190,23 @@ _BAD = {
     "ready once more": (_frame(b'{"type":"ready"}'), "turn"),
     "a failed start": (_frame(b'{"type":"failed","stage":"init","message":"x"}'), "turn"),
     "an error of our own kind": (
-        _frame(b'{"type":"error","kind":"wall","name":"x","message":"x","hint":"x"}'),
+        _frame(
+            b'{"type":"error","kind":"wall","name":"x","message":"x","hint":"x","retryable":false}'
+        ),
         "kind",
     ),
     "an error that is no text": (
-        _frame(b'{"type":"error","kind":"exception","name":1,"message":[],"hint":{}}'),
+        _frame(
+            b'{"type":"error","kind":"exception","name":1,"message":[],"hint":{},"retryable":false}'
+        ),
         "fields",
     ),
     "a second reply": (_GOOD + _GOOD, "second"),
     "a reply and an error": (
-        _GOOD + _frame(b'{"type":"error","kind":"exception","name":"x","message":"x","hint":""}'),
+        _GOOD
+        + _frame(
+            b'{"type":"error","kind":"exception","name":"x","message":"x","hint":"","retryable":false}'
+        ),
         "second",
     ),
     "a reply and half of one": (_GOOD + _GOOD[:-3], "inside a frame"),

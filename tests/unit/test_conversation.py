@@ -15,7 +15,14 @@ from .samples import greet, inline, prepared
 READY = {"type": "ready"}
 FAILED = {"type": "failed", "stage": "jail", "message": "no", "errno": 1}
 REPLY = {"type": "reply", "value": [1]}
-ERROR = {"type": "error", "kind": "exception", "name": "N", "message": "m", "hint": ""}
+ERROR = {
+    "type": "error",
+    "kind": "exception",
+    "name": "N",
+    "message": "m",
+    "hint": "",
+    "retryable": False,
+}
 FRAMES = {"ready": READY, "failed": FAILED, "reply": REPLY, "error": ERROR}
 TURNS = {
     (State.MAKING, "ready"): State.READY,

@@ -55,6 +55,8 @@ ROOMS = {
         "retries",
         "preparing",
         "executor",
+        "ledger",
+        "waits",
         "runtime",
         "steps",
         "questions",
@@ -76,6 +78,8 @@ IN_ORDER += [
     "toolcell.retries",
     "toolcell.preparing",
     "toolcell.executor",
+    "toolcell.ledger",
+    "toolcell.waits",
 ]
 IN_ORDER += ["toolcell.runtime", "toolcell.steps", "toolcell.questions", "toolcell.controller"]
 # A door opens into a room of its own floor; nothing else does.

@@ -80,7 +80,8 @@ def test_a_result_has_the_shape_that_anthropic_reads():
 
 
 def test_a_waiting_result_is_not_told_to_anthropic_as_an_error():
-    waiting = result(status="waiting", success=False, output="queued")
+    handle = {"state": "queued", "handle": "job-17"}
+    waiting = result(status="waiting", success=False, output="queued", waiting=handle)
     assert ToolMessage.of(waiting, "anthropic").body["is_error"] is False
 
 

@@ -58,7 +58,7 @@ def test_a_limit_out_of_bounds_is_refused(limit):
 def test_every_category_has_the_status_that_the_design_gives_it():
     rejected = (
         "unknown_tool invalid_arguments policy_denied approval_denied approval_expired "
-        "approval_spent approval_mismatch overloaded"
+        "approval_spent approval_mismatch overloaded budget_spent"
     )
     failed = (
         "tool_error exception exit_code signal memory cpu processes disk open_files "

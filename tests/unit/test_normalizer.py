@@ -44,7 +44,8 @@ def outcome(definition=BY_VALUE, budget=1000, **fields):
 
 
 def error(kind, message="m", name="N", hint=""):
-    return {"type": "error", "kind": kind, "name": name, "message": message, "hint": hint}
+    told = {"kind": kind, "name": name, "message": message, "hint": hint}
+    return {"type": "error", "retryable": False} | told
 
 
 VALUE = {"type": "reply", "value": 1}

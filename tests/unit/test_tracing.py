@@ -497,7 +497,14 @@ def test_long_content_is_cut_and_says_how_long_it_was():
 @pytest.mark.parametrize("category", Category)
 def test_words_that_may_quote_a_call_are_content(category):
     own = {
-        *("unknown_tool", "overloaded", "cell_setup", "worker_lost", "approval_expired"),
+        *(
+            "unknown_tool",
+            "overloaded",
+            "budget_spent",
+            "cell_setup",
+            "worker_lost",
+            "approval_expired",
+        ),
         *("approval_spent", "approval_mismatch", "wall", "cpu", "memory", "processes"),
         *("output_limit", "exit_code", "signal", "cancelled"),
     }

@@ -9,8 +9,10 @@ from base64 import b64encode
 from enum import StrEnum
 from typing import Any
 
+from pydantic import ValidationError
+
 from sandbox_workers import wire
-from toolcell.model import PreparedToolCall
+from toolcell.model import PreparedToolCall, WaitingInfo
 
 
 class State(StrEnum):
@@ -29,13 +31,22 @@ _NEXT = {
     (State.MAKING, "failed"): State.FAILED,
     (State.ASKED, "reply"): State.ANSWERED,
     (State.ASKED, "error"): State.ANSWERED,
+    (State.ASKED, "waiting"): State.ANSWERED,
 }
 
 _FIELDS: dict[str, dict[str, type]] = {
     "ready": {"type": str},
     "failed": {"type": str, "stage": str, "message": str, "errno": int},
     "reply": {"type": str, "value": object},
-    "error": {"type": str, "kind": str, "name": str, "message": str, "hint": str},
+    "error": {
+        "type": str,
+        "kind": str,
+        "name": str,
+        "message": str,
+        "hint": str,
+        "retryable": bool,
+    },
+    "waiting": {"type": str, "state": str, "handle": str, "note": str},
 }
 
 EXIT_KINDS = frozenset({"memory", "disk", "open_files", "tool_error"})
@@ -53,12 +64,14 @@ class Conversation:
         self.state = State.MAKING
         self.answer: dict[str, Any] | None = None
         self.problem: str | None = None
+        self.bytes_heard = 0
         self._by_exit = False
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they were read; an empty read says that the pipe ended."""
         if self.state is State.BROKEN:
             return
+        self.bytes_heard += len(data) if self.state is not State.MAKING else 0
         try:
             if not data:
                 self._reader.close()
@@ -103,8 +116,12 @@ class Conversation:
             self._break(f"a `{kind}` frame with wrong fields")
         elif kind == "error" and message["kind"] not in self._kinds():
             self._break("an error of no known kind")
-        elif kind == "reply" and self._by_exit:
+        elif kind == "error" and message["retryable"] and message["kind"] != "tool_error":
+            self._break(f"a retryable error of kind {message['kind']}")
+        elif kind in ("reply", "waiting") and self._by_exit:
             self._break("a value from a tool that answers by its exit code")
+        elif kind == "waiting" and (problem := _unfit(message)):
+            self._break(problem)
         else:
             self.state, self.answer = following, message
         return self.state is not State.BROKEN
@@ -114,6 +131,15 @@ class Conversation:
 
     def _break(self, problem: str) -> None:
         self.state, self.answer, self.problem = State.BROKEN, None, problem
+
+
+def _unfit(waiting: dict[str, str]) -> str:
+    """What is wrong with an answer that is waiting; empty where nothing is."""
+    try:
+        WaitingInfo(state=waiting["state"], handle=waiting["handle"], note=waiting["note"])
+    except ValidationError as error:
+        return f"a waiting answer whose {error.errors()[0]['loc'][0]} cannot be one"
+    return ""
 
 
 def _fits(message: dict[str, Any], fields: dict[str, type]) -> bool:

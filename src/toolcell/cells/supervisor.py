@@ -365,6 +365,7 @@ class Supervisor:
             at_process_limit=told is not None
             and told.met(self._limits.processes, self._most_tasks),
             scratch_full=told is not None and told.scratch_full,
+            answer_bytes=conversation.bytes_heard,
             seconds=seconds,
             gone=self._ended.done() and not self._cell.lost,
             mechanism=self._mechanism(),

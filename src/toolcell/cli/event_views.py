@@ -123,7 +123,8 @@ def print_verification(found: Verification) -> None:
 def print_statistics(found: Statistics) -> None:
     """Three tables: tools, categories, stages."""
     console = console_for_tables()
-    _print(console, f"{found.calls} calls ended, {found.unfinished} without an end")
+    waiting = f", {found.waiting} wait to be settled" if found.waiting else ""
+    _print(console, f"{found.calls} calls ended{waiting}, {found.unfinished} without an end")
     if found.tools:
         table = _table("tool, slowest first", "calls", "failed", "p50", "p95", "longest")
         for tool in found.tools:

@@ -24,12 +24,15 @@ class EventKind(StrEnum):
     STARTED = "started"
     ENDED = "ended"
     FINISHED = "finished"
+    SETTLED = "settled"
     STOPPED = "stopped"
     PRUNED = "pruned"
 
 
 class Event(Frozen):
     """One border crossed by one call; every call has exactly one FINISHED.
+
+    One that finished waiting has one SETTLED after it, once a later call brought its end.
 
     `key` tells this call from others, because providers repeat their ids; `run` is the
     controller that the call was proposed to. An approval that is answered after a restart goes
@@ -43,9 +46,11 @@ class Event(Frozen):
     answered  approval_id, approved, by, note, state
     granted   by (policy, approval or run grant), rule_id, approval_id, grant_id
     started   attempt, rung, attested
-    ended     attempt, seconds, exit, killed, stdout_bytes, stderr_bytes, cpu_seconds, peak_memory
+    ended     attempt, seconds, exit, killed, stdout_bytes, stderr_bytes, answer_bytes,
+              cpu_seconds, peak_memory
     finished  status, category, message, return_code, signal, latency_ms, attempts, output_bytes,
               enforced
+    settled   by (the id of the call that brought it), status, category, message, output_bytes
     stopped   reason (the run takes no more calls)
     pruned    rows, through, reason (written by the log)
     """

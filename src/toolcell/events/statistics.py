@@ -53,11 +53,15 @@ class StageStatistics(Frozen):
 
 
 class Statistics(Frozen):
-    """What the events of a log say of its calls; tools come slowest first."""
+    """What the events of a log say of its calls; tools come slowest first.
+
+    `waiting` of the calls finished without being done, and were not settled by a later one.
+    """
 
     v: int = SCHEMA_VERSION
     calls: int
     unfinished: int
+    waiting: int = 0
     tools: tuple[ToolStatistics, ...] = Field(default=())
     categories: tuple[CategoryStatistics, ...] = Field(default=())
     stages: tuple[StageStatistics, ...] = Field(default=())
@@ -77,22 +81,30 @@ def statistics(events: Iterable[Event]) -> Statistics:
     stages: defaultdict[str, list[float]] = defaultdict(list)
     open_calls: dict[tuple[str, ...], list[Event]] = {}
     finished: set[tuple[str, ...]] = set()
+    waiting: set[tuple[str, ...]] = set()
     for event in events:
         call = call_of(event)
         if call is None:
             continue
         if event.kind is EventKind.RECEIVED:
             finished.discard(call)  # providers repeat their ids, where there is no key
+        if event.kind is EventKind.SETTLED and call in waiting:
+            waiting.discard(call)
+            _count_end(event, tools[event.tool_name], categories)
+            continue
         if call in finished:
             continue  # an answer that came too late
         open_calls.setdefault(call, []).append(event)
         if event.kind is EventKind.FINISHED:
             finished.add(call)
+            if event.data.get("status") == "waiting":
+                waiting.add(call)
             _count(open_calls.pop(call), tools, categories, stages)
     calls = sum(tool.calls for tool in tools.values())
     return Statistics(
         calls=calls,
         unfinished=len(open_calls),
+        waiting=len(waiting),
         tools=_by_time(tools),
         categories=tuple(
             CategoryStatistics(category=name, calls=count, rate=count / calls)
@@ -112,12 +124,9 @@ def _count(
     categories: Counter[str],
     stages: defaultdict[str, list[float]],
 ) -> None:
-    data = events[-1].data
     tool = tools[events[-1].tool_name]
     tool.calls += 1
-    if data.get("status") not in _NO_FAILURE:
-        tool.failed += 1
-        categories[str(data.get("category") or data.get("status") or "unknown")] += 1
+    _count_end(events[-1], tool, categories)
     spent: defaultdict[str, float] = defaultdict(float)
     for step in steps(events):
         spent[step.stage] += step.took
@@ -126,6 +135,13 @@ def _count(
             stages[name].append(seconds)
     if events[0].kind is EventKind.RECEIVED:
         tool.seconds.append(sum(spent.values()) - spent[PERSON])
+
+
+def _count_end(event: Event, tool: _Tool, categories: Counter[str]) -> None:
+    data = event.data
+    if data.get("status") not in _NO_FAILURE:
+        tool.failed += 1
+        categories[str(data.get("category") or data.get("status") or "unknown")] += 1
 
 
 def _by_time(tools: dict[str, _Tool]) -> tuple[ToolStatistics, ...]:

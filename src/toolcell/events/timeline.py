@@ -14,6 +14,7 @@ PERSON = "waiting for a person"
 CELL = "waiting for a cell"
 RUN = "running"
 FINISH = "finishing"
+SETTLE = "waiting to be settled"
 STAGES = (PREPARE, DECIDE, PERSON, CELL, RUN, FINISH)
 """What a call spends its time on, in the order in which it does."""
 
@@ -54,6 +55,8 @@ def stage(before: EventKind, after: EventKind) -> str:
         return CELL  # another attempt
     if before is EventKind.DECIDED and after is EventKind.FINISHED:
         return FINISH
+    if after is EventKind.SETTLED:
+        return SETTLE
     return _AFTER.get(before, "")
 
 
@@ -79,10 +82,15 @@ def steps(events: Iterable[Event]) -> list[Step]:
 def outcome(events: Iterable[Event]) -> str:
     """Return how a call ended, in words."""
     last: Event | None = None
+    ended = ""
     for event in events:
         last = event
-        if event.kind is EventKind.FINISHED:
-            return _finished(event.data)
+        if event.kind is EventKind.FINISHED and not ended:
+            ended = _finished(event.data)
+        elif event.kind is EventKind.SETTLED:
+            return _settled(event.data)
+    if ended:
+        return ended
     return NO_ANSWER if last and last.kind is EventKind.ASKED else NO_END
 
 
@@ -185,6 +193,10 @@ def _finished(data: dict[str, Any]) -> str:
     )
 
 
+def _settled(data: dict[str, Any]) -> str:
+    return _join(_finished(data), _named(data, "by", "settled by"))
+
+
 def _stopped(data: dict[str, Any]) -> str:
     return _join("the run takes no more calls", str(data.get("reason") or ""))
 
@@ -204,6 +216,7 @@ _WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
     EventKind.STARTED: _started,
     EventKind.ENDED: _ended,
     EventKind.FINISHED: _finished,
+    EventKind.SETTLED: _settled,
     EventKind.STOPPED: _stopped,
     EventKind.PRUNED: _pruned,
 }

@@ -1,5 +1,6 @@
 """Every value that crosses a border: frozen, validated, JSON both ways."""
 
+from toolcell.model.budgets import Budget, Spent
 from toolcell.model.calls import PreparedToolCall, ToolCall
 from toolcell.model.cells import (
     Captured,
@@ -34,6 +35,8 @@ from toolcell.model.results import (
     Status,
     ToolResult,
     Truncation,
+    WaitingInfo,
+    WaitingState,
 )
 from toolcell.model.tools import (
     HandlerRef,
@@ -53,6 +56,7 @@ __all__ = [
     "ApprovalResponse",
     "ApprovalState",
     "Artifact",
+    "Budget",
     "Captured",
     "Category",
     "CellSettings",
@@ -76,6 +80,7 @@ __all__ = [
     "Ruleset",
     "RunGrant",
     "Rung",
+    "Spent",
     "Status",
     "ToolAnnotations",
     "ToolCall",
@@ -84,6 +89,8 @@ __all__ = [
     "ToolSpec",
     "Truncation",
     "Usage",
+    "WaitingInfo",
+    "WaitingState",
     "canonical_json",
     "digest_of",
 ]

@@ -234,7 +234,8 @@ class Report(Frozen):
     `memory_kills` counts processes that the kernel ended at the memory limit. `refused` names
     system calls that the filter refused, `at_process_limit` says that as many processes as
     the limit allows were seen, `scratch_full` that scratch space was full at the end.
-    `left` are the files that came of the call.
+    `left` are the files that came of the call, and `answer_bytes` is the size of what it
+    returned.
     """
 
     exit: int | None = None
@@ -250,6 +251,7 @@ class Report(Frozen):
     refused: tuple[str, ...] = ()
     at_process_limit: bool = False
     scratch_full: bool = False
+    answer_bytes: int = 0
     seconds: float = 0.0
     gone: bool = True
     mechanism: str = ""

@@ -1,5 +1,6 @@
 """Results: the one shape that every call ends in."""
 
+import json
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -29,7 +30,10 @@ class Status(StrEnum):
 
 
 class Category(StrEnum):
-    """Why a call did not succeed: one cause, one category, always from evidence."""
+    """Why a call did not succeed: one cause, one category, always from evidence.
+
+    `budget_spent` is a call past the budget of its run: of calls, seconds or bytes of output.
+    """
 
     UNKNOWN_TOOL = "unknown_tool"
     INVALID_ARGUMENTS = "invalid_arguments"
@@ -39,6 +43,7 @@ class Category(StrEnum):
     APPROVAL_SPENT = "approval_spent"
     APPROVAL_MISMATCH = "approval_mismatch"
     OVERLOADED = "overloaded"
+    BUDGET_SPENT = "budget_spent"
     TOOL_ERROR = "tool_error"
     EXCEPTION = "exception"
     EXIT_CODE = "exit_code"
@@ -134,6 +139,21 @@ class ResultMetadata(Frozen):
     event_lost: str = ""
 
 
+WaitingState = Literal["accepted", "queued", "dry_run"]
+
+
+class WaitingInfo(Frozen):
+    """What a tool answered that is not done: taken up, in a queue, or only tried out.
+
+    `poll` names the tool that takes the handle, if there is one; its answer settles the call.
+    """
+
+    state: WaitingState
+    handle: str = Field(min_length=1, max_length=512)
+    note: str = Field(default="", max_length=4000)
+    poll: str | None = None
+
+
 class ToolResult(Frozen):
     """The one shape that every call ends in.
 
@@ -141,9 +161,10 @@ class ToolResult(Frozen):
     `structured` is the returned value where it was more than text. `return_code` is the
     process's own code, None where a signal ended it or nothing ran; `signal` names that
     signal. `latency_ms` counts from the call's arrival to the result. `source` says
-    where the result was made. `artifacts` are files that came back, as the tool wrote them and
-    not redacted. `changes` are files that changed while the call ran, where the policy asks for
-    them, and `changes_note` says what is not among them.
+    where the result was made. `waiting` is set where the tool answered that it is not done.
+    `artifacts` are files that came back, as the tool wrote them and not redacted. `changes` are
+    files that changed while the call ran, where the policy asks for them, and `changes_note`
+    says what is not among them.
     """
 
     v: Literal[1] = SCHEMA_VERSION
@@ -153,6 +174,7 @@ class ToolResult(Frozen):
     success: bool
     output: str = ""
     error: ErrorInfo | None = None
+    waiting: WaitingInfo | None = None
     return_code: int | None = None
     signal: str | None = None
     latency_ms: float = 0.0
@@ -174,6 +196,8 @@ class ToolResult(Frozen):
             raise ValueError(f"{self.error.category} does not go with status {self.status}")
         if not self.error and self.status not in (Status.SUCCEEDED, Status.WAITING):
             raise ValueError(f"a result that is {self.status} says why")
+        if (self.waiting is not None) != (self.status is Status.WAITING):
+            raise ValueError(f"waiting={self.waiting} does not go with status {self.status}")
         return self
 
     def for_llm(self) -> str:
@@ -189,8 +213,10 @@ class ToolResult(Frozen):
             parts.append(_stderr_summary(self.metadata.stderr, short=self.success))
         parts += told_artifacts(self.artifacts, self.refused_artifacts)
         parts += told_changes(self.changes, self.changes_note)
+        if self.waiting:
+            parts.append(_how_to_go_on(self.waiting))
         if self.error:
-            parts.append(_account(self.status, self.error))
+            parts.append(_account(self.status, self.error, self.metadata.attempts))
         return "\n".join(part.rstrip("\n") for part in parts) or "(no output)"
 
 
@@ -203,7 +229,26 @@ def _stderr_summary(text: str, *, short: bool) -> str:
     return f"[{label}]\n" + "\n".join(line[:500] for line in kept)
 
 
-def _account(status: Status, error: ErrorInfo) -> str:
+_STATES = {
+    "accepted": "The call was accepted and is not done yet",
+    "queued": "The call is in a queue and is not done yet",
+    "dry_run": "This was a dry run: nothing was done yet",
+}
+
+
+def _how_to_go_on(waiting: WaitingInfo) -> str:
+    handle = json.dumps(waiting.handle, ensure_ascii=False)
+    note = f": {waiting.note}" if waiting.note else ""
+    how = (
+        f'To go on, call {waiting.poll} with {{"handle": {handle}}}.'
+        if waiting.poll
+        else "No tool settles it; do not call again to find out."
+    )
+    where = f"{_STATES[waiting.state]}, under the handle {handle}{note}"
+    return f"[waiting: {waiting.state}] {where}. {how}"
+
+
+def _account(status: Status, error: ErrorInfo, attempts: int) -> str:
     # Of what the tool itself did, such as a failing test, nobody knows for certain.
     chance = (
         "may"
@@ -211,5 +256,6 @@ def _account(status: Status, error: ErrorInfo) -> str:
         else ("is unlikely to" if error.category in _ITS_OWN else "will not")
     )
     hint = f" {error.hint[0].upper()}{error.hint[1:]}." if error.hint else ""
-    retry = f"(The same call again {chance} help.)"
+    tried = f"It was tried {attempts} times. " if attempts > 1 else ""
+    retry = f"({tried}The same call again {chance} help.)"
     return f"[{status}: {error.category}] {error.message}.{hint} {retry}"

@@ -92,7 +92,8 @@ class ToolDefinition(Frozen):
     narrows, and never widens. `shell_directory`, `shell_variables` and `shell_input` name what a
     tool with a `shell_line` takes besides: where the line runs, the variables that it finds set,
     and what it reads. `artifacts` are globs of files below the workspace, which come back with the
-    result where the call made or changed them. `isolation` is "controller" for the tools that
+    result where the call made or changed them. `poll` names the tool that takes the `handle` of an
+    answer that is waiting, and settles it. `isolation` is "controller" for the tools that
     toolcell answers itself. `function` is set for inline tools only.
     """
 
@@ -114,6 +115,7 @@ class ToolDefinition(Frozen):
     shell_variables: str | None = None
     shell_input: str | None = None
     artifacts: tuple[ArtifactGlob, ...] = ()
+    poll: ToolName | None = None
     arguments_model: type[BaseModel] | None = Field(default=None, exclude=True, repr=False)
     function: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
 

@@ -21,6 +21,7 @@ from toolcell.model import (
     ToolDefinition,
     ToolResult,
     Truncation,
+    WaitingInfo,
 )
 from toolcell.normalizer.truncation import shorten, shorten_text
 from toolcell.normalizer.verdict import Verdict, judge
@@ -99,11 +100,16 @@ def from_report(
         ended_by=report.mechanism,
         survivors_checked=report.gone,
     )
+    waiting = None
+    if verdict.error is None and report.reply and report.reply["type"] == "waiting":
+        told = {name: report.reply[name] for name in ("state", "handle", "note")}
+        waiting = WaitingInfo.model_validate(told)
     return _result(
         origin,
         verdict.error,
         "cell",
         enforcement,
+        waiting=_asked_by(definition.poll, waiting, redactor),
         verdict=verdict,
         metadata=metadata,
         output=output,
@@ -120,20 +126,33 @@ def from_inline(
     enforcement: Enforcement,
     budget: int,
     attempts: int = 1,
+    poll: str | None = None,
 ) -> ToolResult:
-    """The result of trusted host code that ran in the controller; `value` is JSON."""
-    value = origin.redactor.value(value)
+    """The result of trusted host code that ran in the controller; `value` is JSON, or waiting."""
+    waiting = _asked_by(poll, value, origin.redactor) if isinstance(value, WaitingInfo) else None
+    value = None if waiting else origin.redactor.value(value)
     output, cut = ("", None) if value is None else rendered(value, budget, origin.redactor)
     return _result(
         origin,
         error,
         "inline",
         enforcement,
+        waiting=waiting,
         metadata=ResultMetadata(attempts=attempts),
         output=output,
         truncation=cut,
         structured=None if isinstance(value, str) else value,
     )
+
+
+def _asked_by(
+    poll: str | None, waiting: WaitingInfo | None, redactor: Redactor
+) -> WaitingInfo | None:
+    """Name the tool that a waiting call is asked for by; what is shown is redacted, like all."""
+    if waiting is None:
+        return None
+    shown = {name: redactor.text(getattr(waiting, name)) for name in ("handle", "note")}
+    return waiting.model_copy(update={"poll": poll, **shown})
 
 
 def _ended_by_itself(report: Report) -> bool:
@@ -169,6 +188,7 @@ def _result(
     source: Literal["controller", "cell", "inline"],
     enforcement: Enforcement,
     *,
+    waiting: WaitingInfo | None = None,
     verdict: Verdict | None = None,
     metadata: ResultMetadata | None = None,
     output: str = "",
@@ -176,7 +196,8 @@ def _result(
     structured: Any = None,
     left: LeftFiles = _NO_FILES,
 ) -> ToolResult:
-    status = STATUS_OF[error.category] if error else Status.SUCCEEDED
+    done = Status.WAITING if waiting else Status.SUCCEEDED
+    status = STATUS_OF[error.category] if error else done
     decided = {
         "digest": origin.digest,
         "rule_id": origin.rule_id,
@@ -191,6 +212,7 @@ def _result(
         success=status is Status.SUCCEEDED,
         output=output,
         error=error and _redacted(error, origin.redactor),
+        waiting=waiting,
         return_code=verdict.return_code if verdict else None,
         signal=verdict.signal if verdict else None,
         latency_ms=round(origin.latency_ms(), 3),

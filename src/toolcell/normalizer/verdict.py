@@ -7,7 +7,7 @@ only then what the worker claims. What a tool printed is never looked at.
 import signal
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from toolcell.model import Category, ErrorInfo, Limits, Report, ToolDefinition
 
@@ -210,7 +210,7 @@ def _by_answer(report: Report, definition: ToolDefinition, limits: Limits) -> Er
     return None
 
 
-def _claimed(reply: dict[str, str]) -> ErrorInfo:
+def _claimed(reply: dict[str, Any]) -> ErrorInfo:
     kind, message = reply["kind"], reply["message"]
     if kind == "exception":
         message = f"{reply['name']}: {message}" if message else reply["name"]
@@ -218,7 +218,12 @@ def _claimed(reply: dict[str, str]) -> ErrorInfo:
         message = "the tool ran out of memory"
     elif kind in ("disk", "open_files"):
         message = f"the tool met a limit: {message}"
-    return ErrorInfo(category=Category(kind), message=message or kind, hint=reply["hint"])
+    return ErrorInfo(
+        category=Category(kind),
+        message=message or kind,
+        hint=reply["hint"],
+        retryable=bool(reply["retryable"]),
+    )
 
 
 def _exit_words(code: int) -> str:

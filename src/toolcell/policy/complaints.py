@@ -5,27 +5,28 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolcell.model import CellSettings, Limits
+from toolcell.model import Budget, CellSettings, Limits
 from toolcell.policy.document import Approvals, Breaker, Redaction
 from toolcell.policy.locate import Lines
 from toolcell.policy.rules import CellNarrowing, Condition, Rule
 
 _TOP = ["version", "extends", "default", "on_ask", "tools", "cell", "limits", "redact"]
 _KEYS = {
-    "": [*_TOP, "breaker", "approvals", "rule", "test"],
+    "": [*_TOP, "breaker", "approvals", "budget", "rule", "test"],
     "tools": ["allow", "ask", "deny"],
     "cell": list(CellSettings.model_fields),
     "limits": list(Limits.model_fields),
     "redact": list(Redaction.model_fields),
     "breaker": list(Breaker.model_fields),
     "approvals": list(Approvals.model_fields),
+    "budget": list(Budget.model_fields),
     "rule": list(Rule.model_fields),
     "rule.args": list(Condition.model_fields),
     "rule.cell": list(CellNarrowing.model_fields),
     "rule.limits": list(Limits.model_fields),
     "test": ["tool", "arguments", "command", "decision", "rule"],
 }
-_DURATIONS = ("wall", "grace", "cpu", "lifetime", "grants")
+_DURATIONS = ("wall", "grace", "cpu", "lifetime", "grants", "seconds")
 # What pydantic adds to a place for the alternatives of a union.
 _KINDS = ("int", "float", "constrained-str", "str", "function-after[_is_word(), str]")
 _EXPECTED = {

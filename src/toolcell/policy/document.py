@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from toolcell.model import Action, CellSettings, Limits, PolicyDecision, digest_of
+from toolcell.model import Action, Budget, CellSettings, Limits, PolicyDecision, digest_of
 from toolcell.model.base import Count, Frozen, Seconds
 from toolcell.model.cells import VariableName
 from toolcell.policy.rules import Rule
@@ -89,6 +89,7 @@ class ToolPolicy(Frozen):
     redact: Redaction = Redaction()
     breaker: Breaker = Breaker()
     approvals: Approvals = Approvals()
+    budget: Budget = Budget()
     layers: tuple["ToolPolicy", ...] = ()
     decides: bool = True
     source: str | None = Field(default=None, exclude=True)
@@ -112,6 +113,7 @@ class ToolPolicy(Frozen):
             redact: Redaction | Mapping[str, Any] = ...,
             breaker: Breaker | Mapping[str, Any] = ...,
             approvals: Approvals | Mapping[str, Any] = ...,
+            budget: Budget | Mapping[str, Any] = ...,
             layers: Iterable["ToolPolicy"] = ...,
             decides: bool = ...,
             source: str | None = ...,

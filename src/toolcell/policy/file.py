@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from toolcell.errors import PolicyError
-from toolcell.model import Action, CellSettings, Limits
+from toolcell.model import Action, Budget, CellSettings, Limits
 from toolcell.model.base import Frozen
 from toolcell.policy.complaints import explain
 from toolcell.policy.document import (
@@ -85,6 +85,7 @@ class PolicyFile(Frozen):
     redact: Redaction = Redaction()
     breaker: Breaker = Breaker()
     approvals: Approvals = Approvals()
+    budget: Budget = Budget()
     rule: tuple[Rule, ...] = ()
     test: tuple[PolicyTest, ...] = ()
 
@@ -231,7 +232,7 @@ def _extended(
         "sources": (*base.sources, source),
         "places": base.places | places,
     }
-    for table in ("limits", "redact", "breaker", "approvals"):
+    for table in ("limits", "redact", "breaker", "approvals", "budget"):
         new = getattr(parsed, table)
         update = {key: getattr(new, key) for key in new.model_fields_set}
         merged[table] = getattr(base, table).model_copy(update=update)

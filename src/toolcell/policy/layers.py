@@ -56,6 +56,7 @@ def tighten(policy: ToolPolicy, layer: ToolPolicy) -> ToolPolicy:
             ),
             "breaker": _breaker(policy.breaker, layer.breaker),
             "approvals": _approvals(policy.approvals, layer.approvals),
+            "budget": policy.budget.within(layer.budget),
         }
     )
 

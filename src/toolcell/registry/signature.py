@@ -69,6 +69,7 @@ def define(function: Callable[..., Any]) -> ToolDefinition:
             shell_line=declared.shell_line,
             paths=declared.paths,
             limit_arguments=dict(declared.limit_arguments),
+            poll=declared.poll,
             typed=tuple(
                 name for name, hint in hints.items() if name != "return" and not _is_native(hint)
             ),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import toolcell
 from toolcell.events import Event, EventKind
+from toolcell.model import Status
 from toolcell.tracing.attributes import (
     attempt_failed,
     attributes_of,
@@ -102,6 +103,7 @@ class Tracing:
         self._content = _opted_in() if content is None else content
         self._open: _Newest[_Call] = _Newest()
         self._answers: _Newest[Event] = _Newest()
+        self._waiting: _Newest[trace.SpanContext] = _Newest()
         self._complained = False
 
     def __call__(self, event: Event) -> None:
@@ -130,6 +132,9 @@ class Tracing:
 
     def _take(self, event: Event) -> None:
         key = event.key or event.call_id
+        if event.kind is EventKind.SETTLED:
+            self._settle(event, self._waiting.pop(key))
+            return
         last = event.kind is EventKind.FINISHED
         call = self._open.pop(key) if last else self._open.get(key)
         if call is None and event.kind is EventKind.ANSWERED:
@@ -199,6 +204,8 @@ class Tracing:
     def _finish(self, call: "_Call", event: Event) -> None:
         error = error_type(event)
         end = max(event.at, call.began)
+        if event.data.get("status") == Status.WAITING:
+            self._waiting.put(event.key or event.call_id, call.span.get_span_context())
         with self._harmless():
             self._end_stage(call, event.at, {}, failed=bool(error))
         with self._harmless():
@@ -211,6 +218,22 @@ class Tracing:
             told = measured(event, error, call.decision)
             for duration in self._durations:
                 duration.record((end - call.began).total_seconds(), told, context=call.inside)
+
+    def _settle(self, event: Event, waited: "trace.SpanContext | None") -> None:
+        """The end of a call that waited, as a span of its own: that of the call has ended."""
+        error = error_type(event)
+        with self._harmless():
+            span = self._tracer.start_span(
+                "toolcell.settle",
+                attributes=identity(event) | attributes_of(event, content=self._content),
+                links=[trace.Link(waited)] if waited and waited.is_valid else [],
+                start_time=nanoseconds(event.at),
+            )
+            if error:
+                span.set_attribute("error.type", error)
+                message = error_words(event, error, content=self._content)
+                span.set_status(trace.StatusCode.ERROR, message)
+            span.end(nanoseconds(event.at))
 
     def _tell_error(self, call: "_Call", event: Event, error: str) -> None:
         if not error:

@@ -50,6 +50,7 @@ _ALWAYS: dict[EventKind, dict[str, str]] = {
         "output_bytes": "toolcell.output.bytes",
         "enforced": "toolcell.cell.enforced",
     },
+    EventKind.SETTLED: {"status": "toolcell.status", "output_bytes": "toolcell.output.bytes"},
 }
 _ON_OPT_IN: dict[EventKind, dict[str, str]] = {
     EventKind.DECIDED: {"reason": "toolcell.decision.reason"},
@@ -60,7 +61,8 @@ _OUTPUT = ("langfuse.observation.output", "output.value")
 
 _OWN_WORDS = frozenset(
     {
-        *(Category.UNKNOWN_TOOL, Category.OVERLOADED, Category.CELL_SETUP, Category.WORKER_LOST),
+        *(Category.UNKNOWN_TOOL, Category.OVERLOADED, Category.BUDGET_SPENT),
+        *(Category.CELL_SETUP, Category.WORKER_LOST),
         *(Category.APPROVAL_EXPIRED, Category.APPROVAL_SPENT, Category.APPROVAL_MISMATCH),
         *(Category.WALL, Category.CPU, Category.MEMORY, Category.PROCESSES, Category.OUTPUT_LIMIT),
         *(Category.EXIT_CODE, Category.SIGNAL, Category.CANCELLED),
