@@ -30,7 +30,7 @@ _TEXT = "text/plain; charset=utf-8"
 # Below this length bytes are shown as they are, because they cannot fill a page.
 _FEW = 256
 # Of text in another encoding with Latin letters, fewer bytes than this part are no UTF-8.
-_PART = 10
+_PART = 5
 _LOOKED_AT = 64 * 1024
 _NO_TEXT = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _LEGIBLE = frozenset({"text/plain; charset=utf-16", "application/x-bzip2", "audio/mpeg"})
@@ -60,7 +60,7 @@ def _by_beginning(data: bytes) -> str:
 
 
 def _is_garbled(data: bytes) -> bool:
-    """Whether a tenth of it can be no text in UTF-8."""
+    """Whether a fifth of it can be no text in UTF-8."""
     data = data[:_LOOKED_AT]
     if len(data) < _FEW:
         return False

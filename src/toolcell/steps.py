@@ -246,6 +246,7 @@ class Steps:
             "signal": result.signal,
             "latency_ms": result.latency_ms,
             "attempts": result.metadata.attempts,
+            "handles": result.handles,
             "output_bytes": len(result.output.encode(errors="replace")),
             "enforced": sorted(result.enforcement.enforced),
         }

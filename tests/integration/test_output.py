@@ -96,7 +96,7 @@ async def test_a_character_in_two_pieces_arrives_whole(run: Any) -> None:
 async def test_bytes_that_are_not_text_become_replacement_characters(run: Any) -> None:
     result = await run.sh("printf 'a\\xff\\xfeb\\0c'")
     assert result.success
-    assert result.output == "a\ufffd\ufffdb\0c"
+    assert result.output == "a\ufffd\ufffdb\\x00c"
     assert json.loads(result.model_dump_json())["output"] == result.output
 
 

@@ -49,7 +49,7 @@ class Event(Frozen):
     ended     attempt, seconds, exit, killed, stdout_bytes, stderr_bytes, answer_bytes,
               cpu_seconds, peak_memory
     finished  status, category, message, return_code, signal, latency_ms, attempts, output_bytes,
-              enforced
+              handles (of what is kept of its output), enforced
     settled   by (the id of the call that brought it), status, category, message, output_bytes
     stopped   reason (the run takes no more calls)
     pruned    rows, through, reason (written by the log)

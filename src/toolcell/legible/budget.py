@@ -48,7 +48,8 @@ class OutputBudget:
 
     def smaller(self, text: str) -> "OutputBudget":
         """Return a budget of fewer bytes, for a text that took too many tokens."""
-        most = self.bytes * 9 // 10
+        size = min(self.bytes, len(text.encode(errors="replace")))
+        most = size * 9 // 10
         if self.tokens is not None:
-            most = min(most, self.bytes * self.tokens // max(1, self.counter(text)))
+            most = min(most, size * self.tokens // max(1, self.counter(text)))
         return replace(self, bytes=most)

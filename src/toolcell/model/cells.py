@@ -194,13 +194,29 @@ class Enforcement(Frozen):
     enforced: dict[Guarantee, str] = Field(default_factory=dict)
 
 
+class Kept(Frozen):
+    """Where a stream is kept: the handle, how many bytes of it, their SHA-256.
+
+    `lost` says why not all of it is kept. Where nothing is, `size` is 0.
+    """
+
+    handle: str
+    size: int
+    sha256: str = ""
+    lost: str = ""
+
+
 class Captured(Frozen):
-    """What was kept of one output stream: its head, its tail and exact totals."""
+    """What was kept of one output stream: its head, its tail and exact totals.
+
+    `kept` says where the rest went, if anywhere.
+    """
 
     head: bytes = b""
     tail: bytes = b""
     total_bytes: int = 0
     total_lines: int = 0
+    kept: Kept | None = None
 
     @property
     def left_out(self) -> int:

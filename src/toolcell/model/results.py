@@ -88,6 +88,9 @@ STATUS_OF: dict[Category, Status] = {
 """The one status that goes with each category."""
 
 
+_SUMMARY_LINE = 500
+
+
 class ErrorInfo(Frozen):
     """Why a call did not succeed, in words for the model: no traces, no secrets.
 
@@ -101,12 +104,19 @@ class ErrorInfo(Frozen):
 
 
 class Truncation(Frozen):
-    """What the model was not shown of one stream, exactly; as the tool wrote it, unredacted."""
+    """What the model was not shown of one stream, exactly; as the tool wrote it, unredacted.
+
+    `handle` opens what is kept of it, `stored_bytes` with its secrets redacted; `not_stored`
+    says why not all of it is kept.
+    """
 
     total_bytes: int
     total_lines: int
     omitted_bytes: int
     omitted_lines: int
+    handle: str | None = None
+    stored_bytes: int = 0
+    not_stored: str = ""
 
 
 class ResultMetadata(Frozen):
@@ -117,11 +127,13 @@ class ResultMetadata(Frozen):
     resident size of one process of the call, and `processes` how many processes and threads
     it had (see `Usage`). `refused` names system calls that the filter refused, of those that
     reach for more than a tool has. `decision` is what the policy said, by `rule_id`.
+    `stderr_handle` opens standard error where `for_llm` shows only the end of what is here.
     `event_lost` says which event or outcome of this call could not be kept.
     """
 
     stderr: str = ""
     stderr_truncation: Truncation | None = None
+    stderr_handle: str | None = None
     stdout: str = ""
     stdout_truncation: Truncation | None = None
     attempts: int = 0
@@ -200,6 +212,17 @@ class ToolResult(Frozen):
             raise ValueError(f"waiting={self.waiting} does not go with status {self.status}")
         return self
 
+    @property
+    def handles(self) -> dict[str, str]:
+        """The handles of what is kept of its output, by stream."""
+        cuts = {
+            "output": self.truncation,
+            "stdout": self.metadata.stdout_truncation,
+            "stderr": self.metadata.stderr_truncation,
+        }
+        found = {stream: cut.handle for stream, cut in cuts.items() if cut and cut.handle}
+        return found | ({"stderr": h} if (h := self.metadata.stderr_handle) else {})
+
     def for_llm(self) -> str:
         """Return the text that the model should read.
 
@@ -210,7 +233,7 @@ class ToolResult(Frozen):
         if self.metadata.stdout:
             parts.append(f"[printed]\n{self.metadata.stdout}")
         if self.metadata.stderr:
-            parts.append(_stderr_summary(self.metadata.stderr, short=self.success))
+            parts.append(self._stderr_summary())
         parts += told_artifacts(self.artifacts, self.refused_artifacts)
         parts += told_changes(self.changes, self.changes_note)
         if self.waiting:
@@ -219,14 +242,27 @@ class ToolResult(Frozen):
             parts.append(_account(self.status, self.error, self.metadata.attempts))
         return "\n".join(part.rstrip("\n") for part in parts) or "(no output)"
 
+    def _stderr_summary(self) -> str:
+        """Keep the end of standard error, where causes stand; less of it after a success."""
+        lines = self.metadata.stderr.rstrip("\n").split("\n")
+        kept = lines[-summary_lines(success=self.success) :]
+        label = "stderr"
+        if len(kept) < len(lines):
+            cut, handle = self.metadata.stderr_truncation, self.handles.get("stderr")
+            count = cut.total_lines if cut else len(lines)
+            label += f", last {len(kept)} of {count:,} lines"
+            label += f"; read_output {json.dumps({'handle': handle})}" if handle else ""
+        return f"[{label}]\n" + "\n".join(map(_beginning, kept))
 
-def _stderr_summary(text: str, *, short: bool) -> str:
-    """Keep the end of standard error, where causes stand; less of it after a success."""
-    lines = text.rstrip("\n").splitlines()
-    kept = lines[-(5 if short else 40) :]
-    label = f"last {len(kept)} of {len(lines)} lines" if len(kept) < len(lines) else "stderr"
-    label = label if label == "stderr" else f"stderr, {label}"
-    return f"[{label}]\n" + "\n".join(line[:500] for line in kept)
+
+def summary_lines(*, success: bool) -> int:
+    """How many lines of standard error the model is shown."""
+    return 5 if success else 40
+
+
+def _beginning(line: str) -> str:
+    over = len(line) - _SUMMARY_LINE
+    return line if over <= 0 else f"{line[:_SUMMARY_LINE]}[... {over:,} more characters]"
 
 
 _STATES = {

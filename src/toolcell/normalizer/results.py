@@ -2,16 +2,20 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
+from toolcell.legible import OutputBudget, clean_text
 from toolcell.model import (
     STATUS_OF,
     Action,
+    Captured,
     Enforcement,
     ErrorInfo,
+    Kept,
     LeftFiles,
     Limits,
     Report,
@@ -23,7 +27,8 @@ from toolcell.model import (
     Truncation,
     WaitingInfo,
 )
-from toolcell.normalizer.truncation import shorten, shorten_text
+from toolcell.model.results import summary_lines
+from toolcell.normalizer.truncation import Keep, shorten, shorten_text
 from toolcell.normalizer.verdict import Verdict, judge
 from toolcell.redaction import Redactor, no_redaction
 
@@ -69,27 +74,39 @@ def from_report(
     *,
     wall: float,
     attempts: int,
-    budget: int,
+    budget: OutputBudget | int,
     whose: Mapping[str, str] = MappingProxyType({}),
+    keep: Keep | None = None,
 ) -> ToolResult:
-    """The result of a call that ran in a cell; `budget` is how many bytes of output are shown.
+    """The result of a call that ran in a cell.
 
-    `whose` says of limits that are not the policy's who named them.
+    `whose` says of limits that are not the policy's who named them. `keep` takes what is not
+    shown in full.
     """
     verdict = judge(report, definition, limits, wall, whose)
     if report.setup is not None:
         return _result(origin, verdict.error, "controller", enforcement)
     redactor, ended = origin.redactor, _ended_by_itself(report)
-    stdout, stdout_cut = shorten(report.stdout, budget, redactor, ended=ended)
-    stderr, stderr_cut = shorten(report.stderr, budget, redactor, ended=ended)
+    on_stdout, on_stderr = _keeping(keep, "stdout"), _keeping(keep, "stderr")
+    stdout, stdout_cut = shorten(report.stdout, budget, redactor, ended=ended, keep=on_stdout)
+    stderr, stderr_cut = shorten(report.stderr, budget, redactor, ended=ended, keep=on_stderr)
+    if stderr_cut is None and stderr.count("\n") > summary_lines(success=verdict.error is None):
+        kept = on_stderr(_whole(report.stderr)) if on_stderr else None
+    else:
+        kept = None
     value = report.reply["value"] if report.reply and "value" in report.reply else None
     value = redactor.value(value)
     # A tool that prints and returns nothing has its print as output, as a program does.
     printed = value is None
-    output, output_cut = (stdout, stdout_cut) if printed else rendered(value, budget, redactor)
+    output, output_cut = (
+        (stdout, stdout_cut)
+        if printed
+        else rendered(value, budget, redactor, _keeping(keep, "value"))
+    )
     metadata = ResultMetadata(
         stderr=stderr,
         stderr_truncation=stderr_cut,
+        stderr_handle=kept.handle if kept and kept.size else None,
         stdout="" if printed else stdout,
         stdout_truncation=None if printed else stdout_cut,
         attempts=attempts,
@@ -124,14 +141,19 @@ def from_inline(
     value: Any,
     error: ErrorInfo | None,
     enforcement: Enforcement,
-    budget: int,
+    budget: OutputBudget | int,
     attempts: int = 1,
     poll: str | None = None,
+    keep: Keep | None = None,
 ) -> ToolResult:
     """The result of trusted host code that ran in the controller; `value` is JSON, or waiting."""
     waiting = _asked_by(poll, value, origin.redactor) if isinstance(value, WaitingInfo) else None
     value = None if waiting else origin.redactor.value(value)
-    output, cut = ("", None) if value is None else rendered(value, budget, origin.redactor)
+    output, cut = (
+        ("", None)
+        if value is None
+        else rendered(value, budget, origin.redactor, _keeping(keep, "value"))
+    )
     return _result(
         origin,
         error,
@@ -160,8 +182,21 @@ def _ended_by_itself(report: Report) -> bool:
     return report.exit is not None and 0 <= report.exit < 124
 
 
+def _keeping(
+    keep: Keep | None, kind: Literal["stdout", "stderr", "value"]
+) -> Callable[[bytes], Kept] | None:
+    return partial(keep, kind) if keep else None
+
+
+def _whole(captured: Captured) -> bytes:
+    return captured.head + captured.tail
+
+
 def rendered(
-    value: Any, budget: int, redactor: Redactor = no_redaction
+    value: Any,
+    budget: OutputBudget | int,
+    redactor: Redactor = no_redaction,
+    keep: Callable[[bytes], Kept] | None = None,
 ) -> tuple[str, Truncation | None]:
     """Render a returned value as text for the model: text as it is, the rest as JSON.
 
@@ -169,16 +204,18 @@ def rendered(
     because laying it out takes long for what nobody sees.
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, str) and _ONE_LINE < len(text) <= budget:
+    if not isinstance(value, str) and _ONE_LINE < len(text) <= OutputBudget.of(budget).bytes:
         text = json.dumps(value, ensure_ascii=False, indent=1)
-    return shorten_text(text, budget, redactor)
+    return shorten_text(text, budget, redactor, keep)
 
 
 def _redacted(error: ErrorInfo, redactor: Redactor) -> ErrorInfo:
     words = {"message": error.message, "hint": error.hint}
     told = {
-        name: redactor.text(text, cut=len(text) >= _CUT_MESSAGE) for name, text in words.items()
+        name: redactor.text(clean_text(text), cut=len(text) >= _CUT_MESSAGE)
+        for name, text in words.items()
     }
+    told["message"] = told["message"] or "the tool's message has nothing to show"
     return error if told == words else error.model_copy(update=told)
 
 

@@ -1,108 +1,202 @@
 """Truncation: the head and the tail of what was captured, with exact counts between them.
 
 The tail stays because causes stand at the end: a failed build without its last lines
-reads like a success.
+reads like a success. Where it is enough to show long lines in part, nothing else is left out.
 
-Secrets are redacted here, because here it is known what is shown: only that is searched, and
-as much beyond it as it takes to recognise a secret that the cut goes through. Such a secret is
-left out whole. Counts are those of the stream as the tool wrote it.
+First the stream is cleaned, then secrets are found in it, then it is cut: so a secret is found
+where an escape sequence goes through it, and none is cut. Where the capture itself has cut, as
+much beside it as a secret may have is not shown. Counts are those of the stream as the tool
+wrote it. What is not shown is kept, and the page says how to read it.
 """
 
-from toolcell.legible.characters import (
-    decode,
-    whole_end,
-    whole_start,
-    without_split_end,
-    without_split_start,
-)
-from toolcell.model import Captured, Truncation
-from toolcell.redaction import Redactor, Span, mark, no_redaction
+import hashlib
+import json
+from collections.abc import Callable
+from functools import cached_property
+from typing import Literal
+
+from toolcell.legible import OutputBudget, legible
+from toolcell.legible.characters import without_split_end, without_split_start
+from toolcell.media import is_binary, media_type
+from toolcell.model import Captured, Kept, Truncation
+from toolcell.normalizer.lines import UNBOUNDED, Room, Shown, Stretch
+from toolcell.redaction import Redactor, no_redaction
+
+Keep = Callable[[Literal["stdout", "stderr", "value"], bytes], Kept]
+"""Keeps what is not shown in full."""
+
+Page = tuple[str, Truncation | None]
 
 
 def shorten(
     captured: Captured,
-    budget: int,
+    budget: OutputBudget | int,
     redactor: Redactor = no_redaction,
     *,
     ended: bool = True,
-) -> tuple[str, Truncation | None]:
-    """Return text of at most `budget` bytes of the stream, and what is missing from it.
+    terminal: bool = True,
+    keep: Callable[[bytes], Kept] | None = None,
+) -> Page:
+    """Return text within the budget, and what of the stream is missing from it.
 
-    One third goes to the head. Cuts fall on line ends where one is near. The marker
-    between the two parts says how many bytes and lines are left out. A redacted secret
+    A third goes to the head. Cuts fall on line ends where one is near. A redacted secret
     counts with its own length, not with that of the words in its place. A stream that has not
-    `ended` by itself may have its last secret in part, which is redacted too.
+    `ended` by itself may have its last secret in part, which is redacted too. `terminal` says
+    that it was written as if to one; `keep` is given what is shown in part and still whole here.
     """
-    if captured.left_out == 0:
-        kept = captured.head + captured.tail
-        if len(kept) <= budget:
-            return decode(mark(kept, redactor.find(kept, cut=not ended))), None
-        head, tail, beyond = kept, kept, 0
-    else:
-        # The capture itself cut here, between any two bytes. Of a secret there the other part
-        # is gone, so what may be one is not shown.
-        head, tail = without_split_end(captured.head), without_split_start(captured.tail)
-        beyond = redactor.reach
-    head, shown_head = _head(head, min(budget // 3, len(head) - beyond), redactor)
-    most = min(budget - budget // 3, len(tail) - beyond)
-    tail, shown_tail = _tail(tail, most, redactor, cut=not ended)
-    truncation = Truncation(
-        total_bytes=captured.total_bytes,
-        total_lines=captured.total_lines,
-        omitted_bytes=captured.total_bytes - len(head) - len(tail),
-        omitted_lines=captured.total_lines - head.count(b"\n") - tail.count(b"\n"),
-    )
-    marker = _marker(truncation, shown_head)
-    return f"{decode(shown_head)}{marker}{decode(shown_tail)}", truncation
+    budget = OutputBudget.of(budget)
+    source = _Source(captured, keep)
+    if terminal and is_binary(captured.head):
+        return _named(source)
+    composed = _Composer(source, redactor, ended=ended, terminal=terminal)
+    within = budget
+    while True:
+        text, cut = composed.page(within)
+        if within.bytes == 0 or budget.fits(text):
+            return text, cut
+        within = within.smaller(text)
 
 
 def shorten_text(
-    text: str, budget: int, redactor: Redactor = no_redaction
-) -> tuple[str, Truncation | None]:
+    text: str,
+    budget: OutputBudget | int,
+    redactor: Redactor = no_redaction,
+    keep: Callable[[bytes], Kept] | None = None,
+) -> Page:
     """Shorten text that is whole in memory, such as a returned value."""
     data = text.encode(errors="replace")
     whole = Captured(head=data, total_bytes=len(data), total_lines=data.count(b"\n"))
-    return shorten(whole, budget, redactor)
+    return shorten(whole, budget, redactor, terminal=False, keep=keep)
 
 
-def _head(data: bytes, limit: int, redactor: Redactor) -> tuple[bytes, bytes]:
-    """Return the start of the data as it is, at most `limit` bytes, and redacted."""
-    end = len(_to_line_end(whole_start(data, max(0, limit))))
-    found = redactor.find(data[: end + redactor.reach])
-    end = min([end, *(span.start for span in found if span.end > end)])
-    return data[:end], mark(data[:end], [span for span in found if span.end <= end])
+class _Source:
+    """What was captured, and where it is kept if not all of it is shown."""
+
+    def __init__(self, captured: Captured, keep: Callable[[bytes], Kept] | None) -> None:
+        self.captured = captured
+        self._keep = keep
+
+    @cached_property
+    def kept(self) -> Kept | None:
+        """Where it is kept; asked only where something is left out, because that keeps it."""
+        captured = self.captured
+        if captured.kept is not None or captured.left_out or self._keep is None:
+            return captured.kept
+        return self._keep(captured.head + captured.tail)
+
+    def missing(self, size: int, lines: int) -> Truncation:
+        return Truncation(
+            total_bytes=self.captured.total_bytes,
+            total_lines=self.captured.total_lines,
+            omitted_bytes=size,
+            omitted_lines=lines,
+            handle=self.kept.handle if self.kept and self.kept.size else None,
+            stored_bytes=self.kept.size if self.kept else 0,
+            not_stored=self.kept.lost if self.kept else "",
+        )
 
 
-def _tail(data: bytes, limit: int, redactor: Redactor, *, cut: bool) -> tuple[bytes, bytes]:
-    """Return the end of the data as it is, at most `limit` bytes, and redacted."""
-    start = len(data) - len(_from_line_start(whole_end(data, max(0, limit))))
-    begin = max(0, start - redactor.reach)
-    found = [
-        Span(begin + span.start, begin + span.end, span.label)
-        for span in redactor.find(data[begin:], cut=cut)
-    ]
-    start = max([start, *(span.end for span in found if span.start < start)])
-    after = [
-        Span(span.start - start, span.end - start, span.label)
-        for span in found
-        if span.start >= start
-    ]
-    return data[start:], mark(data[start:], after)
+class _Composer:
+    """Composes pages of one stream, the same for any budget but for their length."""
+
+    def __init__(self, source: _Source, redactor: Redactor, *, ended: bool, terminal: bool) -> None:
+        captured = source.captured
+        self._source = source
+        self._whole = captured.left_out == 0
+        if self._whole:
+            kept = captured.head + captured.tail
+            self._head = Stretch(kept, redactor, terminal=terminal, cut=not ended)
+            self._tail, self._beyond = self._head, 0
+            return
+        # The capture itself cut here, between any two bytes. Of a secret there the other part
+        # is gone, so what may be one is not shown.
+        head, tail = without_split_end(captured.head), without_split_start(captured.tail)
+        self._head = Stretch(head, redactor, terminal=terminal, cut=False)
+        self._tail = Stretch(tail, redactor, terminal=terminal, cut=not ended)
+        self._beyond = redactor.reach
+
+    def page(self, budget: OutputBudget) -> Page:
+        lines = UNBOUNDED if budget.lines is None else budget.lines
+        head = self._head
+        if self._whole:
+            if len(head) <= budget.bytes and head.lines <= lines:
+                return legible(head.whole()), None
+            # A few lines may be as long as the page has room for them.
+            most = max(budget.line_bytes, budget.bytes // max(1, head.lines))
+            shown = head.first(Room(budget.bytes, lines, most), len(head))
+            if shown.edge == len(head) and head.lines > 1:
+                return self._folded(shown)
+        third = Room(budget.bytes // 3, lines // 3, budget.line_bytes)
+        rest = Room(budget.bytes - third.size, lines - third.lines, budget.line_bytes)
+        return self._two_parts(third, rest)
+
+    def _folded(self, shown: Shown) -> Page:
+        cut = self._source.missing(shown.folded, shown.folded_lines)
+        text, where = legible(shown.text), _where(cut, 1)
+        if where:
+            before = "" if text.endswith("\n") else "\n"
+            text += f"{before}[... long lines are shown in part{where} ...]\n"
+        return text, cut
+
+    def _two_parts(self, third: Room, rest: Room) -> Page:
+        captured, head, tail = self._source.captured, self._head, self._tail
+        first = head.first(third, len(head) - self._beyond)
+        last = tail.last(rest, first.edge if self._whole else self._beyond)
+        before, lines_before = head.raw(0, first.edge)
+        after, lines_after = tail.raw(last.edge, len(tail))
+        folded_lines = first.folded_lines + last.folded_lines
+        gap = self._source.missing(
+            captured.total_bytes - before - after,
+            captured.total_lines - lines_before - lines_after,
+        )
+        marker = _marker(gap, first.text)
+        cut = gap.model_copy(
+            update={
+                "omitted_bytes": gap.omitted_bytes + first.folded + last.folded,
+                "omitted_lines": gap.omitted_lines + folded_lines,
+            }
+        )
+        return f"{legible(first.text)}{marker}{legible(last.text)}", cut
 
 
-def _marker(truncation: Truncation, head: bytes) -> str:
+def _named(source: _Source) -> Page:
+    """Name binary output in the place of it: its size, what it seems to be, its digest."""
+    captured = source.captured
+    cut = source.missing(captured.total_bytes, captured.total_lines)
+    size, digest = cut.stored_bytes, source.kept.sha256 if source.kept else ""
+    if captured.left_out == 0:
+        data = captured.head + captured.tail
+        size, digest = len(data), hashlib.sha256(data).hexdigest()
+    kind = media_type(captured.head)
+    words = [f"binary output, {captured.total_bytes:,} bytes, not shown: {kind}"]
+    if digest:
+        part = "" if size >= captured.total_bytes else f" of the first {size:,} bytes"
+        words.append(f"sha256{part} {digest}")
+    if cut.handle:
+        words.append(f"kept as {cut.handle}")
+    return f"[{'; '.join(words)}{_not_kept(cut)}]", cut
+
+
+def _marker(gap: Truncation, head: bytes) -> str:
     before = "" if not head or head.endswith(b"\n") else "\n"
+    line = 1 + head.count(b"\n")
     return (
-        f"{before}[... {truncation.omitted_bytes:,} bytes "
-        f"({truncation.omitted_lines:,} lines) left out ...]\n"
+        f"{before}[... {gap.omitted_bytes:,} bytes ({gap.omitted_lines:,} lines) left out"
+        f"{_where(gap, line)} ...]\n"
     )
 
 
-def _to_line_end(data: bytes) -> bytes:
-    end = data.rfind(b"\n", len(data) * 3 // 4)
-    return data[: end + 1] if end >= 0 else data
+def _where(cut: Truncation, line: int) -> str:
+    """Say how to read what is left out, from which line on."""
+    if cut.handle is None:
+        return _not_kept(cut)
+    arguments = json.dumps({"handle": cut.handle, "start_line": line})
+    return f"; to read it: read_output {arguments}{_not_kept(cut)}"
 
 
-def _from_line_start(data: bytes) -> bytes:
-    start = data.find(b"\n", 0, len(data) // 4)
-    return data[start + 1 :] if start >= 0 else data
+def _not_kept(cut: Truncation) -> str:
+    if not cut.not_stored:
+        return ""
+    if cut.handle is None:
+        return f"; it could not be kept: {cut.not_stored}"
+    return f"; only its first {cut.stored_bytes:,} bytes are kept: {cut.not_stored}"
