@@ -166,6 +166,30 @@ def test_secrets_are_not_kept_however_they_come(store, size):
     assert (stored.total_bytes, stored.lost) == (len(text), "")
 
 
+@pytest.mark.parametrize("size", [1, 5, 1000])
+@pytest.mark.parametrize(
+    "split", [b"\x1b[0m", b"\x1b]8;;x\x07", b"\0", b"\x1b[31;4", "\x9bK".encode()]
+)
+def test_secrets_are_not_kept_where_a_sequence_goes_through_them(store, size, split):
+    redactor = Redactor({"KEY": "correct-horse-battery"})
+    for at in range(1, 21):
+        text = b"key " + b"correct-horse-battery"[:at] + split + b"correct-horse-battery"[at:]
+        text += b"\n\x1b[1mand no more\x1b[0m\n"
+        if split.endswith(b";4"):  # then the first letter behind it is its end
+            text = text.replace(split, split + b"m")
+        writer = store.begin("stdout", redactor=redactor)
+        for start in range(0, len(text), size):
+            writer.write(text[start : start + size])
+        kept = store.read(writer.close().handle)
+        assert kept == b"key [redacted: KEY]\n\x1b[1mand no more\x1b[0m\n"
+
+
+def test_a_stream_of_sequences_is_not_held_back_for_ever(store):
+    writer = store.begin("stdout", redactor=Redactor({"KEY": "correct-horse-battery"}))
+    writer.write(b"correct-" + b"\x1b[m" * 200_000)
+    assert writer.size > 500_000
+
+
 def test_the_end_of_what_was_cut_keeps_no_part_of_a_secret(store):
     writer = store.begin("stdout", redactor=Redactor({"KEY": "correct-horse-battery"}))
     writer.write(b"key: correct-hor")

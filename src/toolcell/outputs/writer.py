@@ -6,19 +6,23 @@ What is not kept is counted, and `Stored.lost` says why.
 
 import hashlib
 import os
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from toolcell.media import media_type
 from toolcell.outputs.directory import Directory
+from toolcell.outputs.sequences import ThroughSequences
 from toolcell.outputs.stored import Kind, Stored, new_handle
-from toolcell.redaction import Redactor, no_redaction
+from toolcell.redaction import Redactor, StreamRedactor, no_redaction
 
 _BEGINNING = 64 * 1024
+# So that what redaction makes of it takes little memory.
+_PIECE = 256 * 1024
 
 
 class OutputWriter:
-    """Writes one output; made by `OutputStore.begin`. For one thread at a time."""
+    """Writes one output; made by `OutputStore.begin`. For any thread."""
 
     def __init__(
         self,
@@ -52,19 +56,27 @@ class OutputWriter:
         }
         self._created = datetime.now(UTC)
         self._media_type = media_type
-        self._redactor = redactor.stream()
+        self._redactor = StreamRedactor(ThroughSequences(redactor))
         self._beginning = b""
         self._digest = hashlib.sha256()
         self._fd = -1
         self._closed = False
+        self._lock = threading.RLock()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Take the next bytes; what is not kept is counted."""
-        piece = bytes(data)
-        self.total_bytes += len(piece)
-        self.total_lines += piece.count(b"\n")
-        if not self.lost:
-            self._keep(self._redactor.feed(piece))
+        view = memoryview(data)
+        with self._lock:
+            for start in range(0, len(view), _PIECE):
+                piece = bytes(view[start : start + _PIECE])
+                self.pass_over(len(piece), piece.count(b"\n"))
+                if not self.lost:
+                    self._keep(self._redactor.feed(piece))
+
+    def pass_over(self, size: int, lines: int) -> None:
+        """Count bytes that are not kept, where something is `lost` already."""
+        self.total_bytes += size
+        self.total_lines += lines
 
     def close(self, *, cut: bool = False) -> Stored:
         """Finish; of what was `cut` at its end, an end that may be part of a secret is hidden.
@@ -72,33 +84,36 @@ class OutputWriter:
         Doing it twice does nothing. Where nothing could be kept, `size` is 0 and `lost` says why,
         and the handle leads nowhere.
         """
-        if not self._closed and not self.lost:
-            self._keep(self._redactor.close(cut=cut))
-        stored = self._stored()
-        if self._fd < 0 or self._closed:
+        with self._lock:
+            if not self._closed and not self.lost:
+                self._keep(self._redactor.close(cut=cut))
+            if self._fd >= 0:
+                self._finish()
             self._closed = True
-            return stored
-        try:
-            self._directory.finish(self.handle, stored.model_dump_json())
-        except OSError as error:
-            self._fail(error)
-            self.discard()
-        self._release()
-        return self._stored()
+            return self._stored()
 
     def discard(self) -> None:
         """Forget what was written; the handle leads nowhere."""
-        if not self._closed and self._fd >= 0:
-            with suppress(OSError):  # a sweep will remove it
-                self._directory.remove(self.handle)
-        self.size = 0
-        self._release()
+        with self._lock:
+            if self._fd >= 0:
+                with suppress(OSError):  # a sweep will remove it
+                    self._directory.remove(self.handle)
+                self._release()
+            self._closed = True
+            self.size = 0
+
+    def _finish(self) -> None:
+        try:
+            self._directory.finish(self.handle, self._stored().model_dump_json())
+        except OSError as error:
+            self._fail(error)
+            self.discard()
+        else:
+            self._release()
 
     def _release(self) -> None:
-        self._closed = True
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        os.close(self._fd)
+        self._fd = -1
 
     def _keep(self, data: bytes) -> None:
         if len(data) > self._cap - self.size:

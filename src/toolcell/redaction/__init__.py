@@ -9,8 +9,8 @@ stream      the same for bytes that come in pieces
 redactor    all of it, for one set of secrets
 """
 
-from toolcell.redaction.finder import Span, mark
+from toolcell.redaction.finder import Span, mark, merged, outside
 from toolcell.redaction.redactor import Redactor, no_redaction
 from toolcell.redaction.stream import StreamRedactor
 
-__all__ = ["Redactor", "Span", "StreamRedactor", "mark", "no_redaction"]
+__all__ = ["Redactor", "Span", "StreamRedactor", "mark", "merged", "no_redaction", "outside"]

@@ -74,7 +74,7 @@ class Finder:
         spans = [*self._known(data), *self._shaped(data)]
         if cut:
             spans += self._cut(data)
-        return _merged(spans) if spans else []
+        return merged(spans) if spans else []
 
     def settled(self, data: bytes, found: list[Span]) -> int:
         """Return up to where nothing that may follow the data can make a difference.
@@ -84,11 +84,7 @@ class Finder:
         """
         recent = max(0, len(data) - self.reach)
         begun = [*self._unfinished(data, recent, 1), *self._triggers_begun(data, recent)]
-        end = min(begun, default=len(data))
-        for span in found:
-            if span.start < end < span.end:
-                return span.start if span.start >= recent else span.end
-        return end
+        return outside(found, min(begun, default=len(data)), recent)
 
     def among(self, text: bytes) -> "Finder":
         """Return a finder of only what can be in parts of the text."""
@@ -169,6 +165,14 @@ def mark(data: bytes, found: Iterable[Span]) -> bytes:
     return b"".join([*parts, data[done:]])
 
 
+def outside(found: Iterable[Span], at: int, recent: int) -> int:
+    """Return a place that is in none of the spans; behind one that begins before `recent`."""
+    for span in found:
+        if span.start < at < span.end:
+            return span.start if span.start >= recent else span.end
+    return at
+
+
 def _marker(label: str) -> bytes:
     return f"[redacted: {label}]".encode()
 
@@ -177,7 +181,7 @@ def _overlay(marker: re.Match[bytes]) -> bytes:
     return bytes([MARKED]) * len(marker[0])
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def merged(spans: Iterable[Span]) -> list[Span]:
     """Join what overlaps, named after its longest part, and what follows its own kind."""
     made: list[Span] = []
     longest = 0

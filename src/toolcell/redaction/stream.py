@@ -1,9 +1,23 @@
 """Streams: the same redaction, however the bytes are cut into pieces."""
 
-from toolcell.redaction.finder import Finder, mark
+from typing import Protocol
+
+from toolcell.redaction.finder import Span, mark
 
 # More than any pattern has between its trigger and its secret, such as the user in a URL.
 _CONTEXT = 512
+
+
+class Finds(Protocol):
+    """What finds secrets, and tells up to where it is certain; a `Finder`."""
+
+    def find(self, data: bytes, /, *, cut: bool = False) -> list[Span]:
+        """Find secrets: in order, and apart from each other."""
+        ...
+
+    def settled(self, data: bytes, found: list[Span], /) -> int:
+        """Return up to where nothing that may follow the data can make a difference."""
+        ...
 
 
 class StreamRedactor:
@@ -13,7 +27,7 @@ class StreamRedactor:
     the redactor's `reach`: longer secrets may be shown in part.
     """
 
-    def __init__(self, finder: Finder) -> None:
+    def __init__(self, finder: Finds) -> None:
         self._finder = finder
         self._given = b""  # the last bytes that were given out, as they were
         self._held = b""
