@@ -99,4 +99,4 @@ def line_ending(text: str) -> str:
 
 def shown(text: str) -> str:
     """Return text that the codec of replies can carry: bytes that are no text become U+FFFD."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -163,9 +163,10 @@ def occurrences(lines: list[str], wanted: list[str], after: int) -> list[int]:
     return found
 
 
-def _has_crlf(lines: list[str], at: int) -> bool:
-    """Whether lines end in CRLF around a place."""
-    return any(line.endswith("\r") for line in lines[max(0, at - 1) : at + 1])
+def _has_crlf(lines: list[str], placed: Placed) -> bool:
+    """Whether lines end in CRLF where a hunk stands; where no line tells, in the whole file."""
+    there = lines[placed.at : placed.at + 1] if placed.hunk.side(" -") else lines
+    return bool(there) and all(line.endswith("\r") for line in there)
 
 
 def _fallbacks(wanted: list[str]) -> list[int]:
@@ -185,7 +186,7 @@ def _put_in(lines: list[str], closed: bool, placed: list[Placed]) -> str:
     for each in placed:
         out += lines[at : each.at]
         at = each.at
-        crlf = each.loose and _has_crlf(lines, at)
+        crlf = each.loose and _has_crlf(lines, each)
         for mark, line in each.hunk.rows:
             if mark == " ":
                 out.append(lines[at])

@@ -91,7 +91,7 @@ def _by_words(lines: list[str], wanted: list[str]) -> Counter[int]:
     from difflib import SequenceMatcher
 
     index = max(range(len(wanted)), key=lambda number: len(wanted[number].strip()))
-    line = _plain(wanted[index])[:_LETTERS]
+    line = _plain(wanted[index])[:_LETTERS].casefold()
     words = set(_WORD.findall(line))
     if not words:
         return Counter()
@@ -99,13 +99,13 @@ def _by_words(lines: list[str], wanted: list[str]) -> Counter[int]:
         {
             number: len(common)
             for number, other in enumerate(lines)
-            if (common := words.intersection(_WORD.findall(other[:_LETTERS])))
+            if (common := words.intersection(_WORD.findall(other[:_LETTERS].casefold())))
         }
     )
     matcher = SequenceMatcher(b=line, autojunk=False)
     votes: Counter[int] = Counter()
     for number, _ in shared.most_common(_WORDS_FROM):
-        matcher.set_seq1(_plain(lines[number])[:_LETTERS])
+        matcher.set_seq1(_plain(lines[number])[:_LETTERS].casefold())
         if number >= index and (ratio := matcher.ratio()) >= 0.6:
             votes[number - index] = round(100 * ratio)
     return votes

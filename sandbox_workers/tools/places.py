@@ -37,8 +37,6 @@ def must_exist(place: Path, path: str) -> None:
         raise ToolError(f"{path} does not exist", "list_files shows what is there") from None
     except OSError as error:
         raise refused(path, error) from None
-    except UnicodeEncodeError:
-        raise ToolError(f"{path!a} cannot be the name of a file: it is not Unicode") from None
 
 
 def existing_file(path: str) -> Path:
@@ -91,6 +89,10 @@ def is_binary(data: bytes) -> bool:
 def _joined(path: str) -> Path:
     if "\0" in path:
         raise ToolError("a path cannot hold a NUL character")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ToolError(f"{path!a} cannot be the name of a file: it is not Unicode") from None
     return Path.cwd() / path
 
 

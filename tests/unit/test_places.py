@@ -1,10 +1,11 @@
-"""Claims of paths: what leads where in the workspace, for every file tool, and what is said of the rest.
+"""Claims of paths: what leads where in the workspace, for every file tool, and what is said.
 
 The cases are those that file servers for models test, and some of their advisories.
 """
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -180,7 +181,7 @@ def test_no_name_outside_is_moved_deleted_or_patched(ground, path, tmp_path):
         ),
     ]
     for call in calls:
-        with pytest.raises(ToolError, match="outside the workspace|is the workspace itself"):
+        with pytest.raises(ToolError, match=r"outside the workspace|is the workspace itself"):
             call()
     assert (ground / "a.txt").read_text() == "inside\n"
     assert [each.name for each in (tmp_path / "outside").iterdir()] == ["secret"]
@@ -188,9 +189,9 @@ def test_no_name_outside_is_moved_deleted_or_patched(ground, path, tmp_path):
 
 @pytest.mark.parametrize("path", [*_THEMSELVES, "to-directory", "loop", "round"])
 def test_a_link_is_moved_and_deleted_itself_wherever_it_leads(ground, path, tmp_path):
-    target = os.readlink(path)
+    target = Path(path).readlink()
     move(path, "moved")
-    assert os.readlink("moved") == target
+    assert Path("moved").readlink() == target
     assert not os.path.lexists(path)
     assert "the link" in delete("moved", recursive=True)
     assert not os.path.lexists("moved")
@@ -272,7 +273,7 @@ def test_what_is_no_file_is_told(ground, path, words):
 @pytest.mark.parametrize("path", ["loop", "round", "loop/x"])
 def test_links_in_a_circle_are_told(path):
     for call in (lambda: read_file(path), lambda: write_file(path, "x")):
-        with pytest.raises(ToolError, match="leads back to itself|symbolic links|does not exist"):
+        with pytest.raises(ToolError, match=r"leads back to itself|symbolic links|does not exist"):
             call()
 
 
