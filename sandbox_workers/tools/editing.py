@@ -16,7 +16,7 @@ from sandbox_workers.tools.places import existing_file, refused
 from sandbox_workers.tools.replacing import replace
 
 _FEW_LINES = 20
-_LONGEST_PATTERN = 20_000
+_LONGEST_PATTERN, _LONGEST_TEXT = 20_000, 2_000_000
 _TELLING = 12
 _NUMBERED = re.compile(r"\s*\d+\t")
 
@@ -131,7 +131,7 @@ def _suspicions(text: str, old: str, new: str) -> list[str]:
 
 def _but_for_space(text: str, old: str) -> list[int]:
     """The lines where the same words and signs stand, with other white space between them."""
-    if len(old) > _LONGEST_PATTERN:
+    if len(old) > _LONGEST_PATTERN or len(text) > _LONGEST_TEXT:
         return []
     signs = re.findall(r"\w+|[^\w\s]", old)
     if not signs:

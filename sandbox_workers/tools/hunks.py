@@ -16,6 +16,7 @@ MOST_REJECTS = 12
 """After so many hunks that do not apply the others are not looked at: each costs a search."""
 
 _FEW = 5
+_TELLING = 2
 
 
 class Placed(NamedTuple):
@@ -34,15 +35,34 @@ class Applied(NamedTuple):
     rejects: list[str]
 
 
+class _File:
+    """The lines of a file; `closed` says that the last one has a line end."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = split(text)
+        self.closed = text.endswith("\n") or not text
+        self._views: dict[bool, tuple[list[str], set[str]]] = {}
+
+    def find(self, wanted: list[str], after: int, *, loose: bool = False) -> list[int]:
+        """Return the indexes from `after` on where some lines stand."""
+        if loose not in self._views:
+            lines = _without_ends(self.lines) if loose else self.lines
+            self._views[loose] = lines, set(lines)
+        lines, known = self._views[loose]
+        wanted = _without_ends(wanted) if loose else wanted
+        # A line that is nowhere, as there mostly is one, saves the whole search.
+        return occurrences(lines, wanted, after) if known.issuperset(wanted) else []
+
+
 def apply_hunks(text: str, hunks: list[Hunk]) -> Applied:
     """Place all hunks, and apply them if each has its place."""
-    lines, closed = split(text), text.endswith("\n") or not text
+    file = _File(text)
     placed: list[Placed] = []
     notes: list[str] = []
     rejects: list[str] = []
     after = moved = 0
     for number, hunk in enumerate(hunks, 1):
-        found = _place(lines, closed, hunk, after, moved)
+        found = _place(file, hunk, after, moved)
         if isinstance(found, str):
             rejects.append(f"hunk {number} ({brief(hunk.header)}): {found}")
             if len(rejects) == MOST_REJECTS:
@@ -54,7 +74,7 @@ def apply_hunks(text: str, hunks: list[Hunk]) -> Applied:
         if hunk.line:
             notes += _moved(number, found, moved)
             moved = found.at - _wanted(hunk)
-    return Applied("" if rejects else _put_in(lines, closed, placed), notes, rejects)
+    return Applied("" if rejects else _put_in(file, placed), notes, rejects)
 
 
 def _wanted(hunk: Hunk) -> int:
@@ -73,29 +93,28 @@ def _moved(number: int, placed: Placed, moved: int) -> list[str]:
     return notes
 
 
-def _place(lines: list[str], closed: bool, hunk: Hunk, after: int, moved: int) -> Placed | str:
+def _place(file: _File, hunk: Hunk, after: int, moved: int) -> Placed | str:
     """Find a hunk's place behind the one before it, or say why it has none."""
     old = hunk.side(" -")
     wanted = _wanted(hunk) + moved if hunk.line else -1
     if not old:
-        return _place_without_context(lines, hunk, wanted, after)
-    end = len(lines) - len(old)
-    is_there = wanted >= after and lines[wanted : wanted + len(old)] == old
-    if is_there and _ends_alike(hunk, closed, at_end=wanted == end):
+        return _place_without_context(file.lines, hunk, wanted, after)
+    end = len(file.lines) - len(old)
+    is_there = wanted >= after and file.lines[wanted : wanted + len(old)] == old
+    if is_there and _ends_alike(hunk, file.closed, at_end=wanted == end):
         return Placed(hunk, wanted, False)
     for loose in (False, True):
-        have, want = (_without_ends(lines), _without_ends(old)) if loose else (lines, old)
         found = [
             at
-            for at in occurrences(have, want, after)
+            for at in file.find(old, after, loose=loose)
             if (at == end or not hunk.open_old)
-            and (loose or _ends_alike(hunk, closed, at_end=at == end))
+            and (loose or _ends_alike(hunk, file.closed, at_end=at == end))
         ]
         if wanted in found or len(found) == 1:
             return Placed(hunk, wanted if wanted in found else found[0], loose)
         if found:
             return _ambiguous(found)
-    return _unplaced(lines, hunk, after, wanted)
+    return _unplaced(file, hunk, after, wanted)
 
 
 def _ends_alike(hunk: Hunk, closed: bool, *, at_end: bool) -> bool:
@@ -127,24 +146,23 @@ def _ambiguous(found: list[int]) -> str:
     )
 
 
-def _unplaced(lines: list[str], hunk: Hunk, after: int, wanted: int) -> str:
-    old, new = hunk.side(" -"), hunk.side(" +")
-    if any(mark != " " for mark, _ in hunk.rows) and new and occurrences(lines, new, 0):
-        at = occurrences(lines, new, 0)[0] + 1
-        return f"it seems to be applied already: what it makes stands at line {at:,}"
-    if occurrences(lines, old, 0):
+def _unplaced(file: _File, hunk: Hunk, after: int, wanted: int) -> str:
+    lines, old, new = file.lines, hunk.side(" -"), hunk.side(" +")
+    if len(new) >= _TELLING and (there := file.find(new, 0)):
+        return f"it seems to be applied already: what it makes stands at line {there[0] + 1:,}"
+    if any(at < after for at in file.find(old, 0)):
         return f"its lines stand before those of the hunk above it (line {after:,}); sort the hunks"
     near = nearest(lines, old, 1)
     start = near[0].line - 1 if near else max(0, wanted)
     for index, line in enumerate(old):
-        there = lines[start + index] if start + index < len(lines) else None
-        if there is None:
+        if start + index >= len(lines):
             return f"the file ends after line {len(lines):,}; expected there: {brief(line)!r}"
-        if there.rstrip() != line.rstrip():
-            why = difference(there, line)
+        found = lines[start + index]
+        if found.rstrip() != line.rstrip():
+            why = difference(found, line)
             return (
                 f"at line {start + index + 1:,}{f', {why}' if why else ''}\n"
-                f"    expected: {brief(line)!r}\n    found:    {brief(there)!r}"
+                f"    expected: {brief(line)!r}\n    found:    {brief(found)!r}"
             )
     return "it says that the file ends here, and the file goes on, or the other way round"
 
@@ -180,7 +198,8 @@ def _fallbacks(wanted: list[str]) -> list[int]:
     return back
 
 
-def _put_in(lines: list[str], closed: bool, placed: list[Placed]) -> str:
+def _put_in(file: _File, placed: list[Placed]) -> str:
+    lines, closed = file.lines, file.closed
     out: list[str] = []
     at = 0
     for each in placed:

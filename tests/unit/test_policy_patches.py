@@ -233,6 +233,15 @@ def test_what_a_rule_guards_is_guarded_from_patches_too(patch, workspace):
     )
 
 
+def test_the_reason_names_the_file_that_the_rule_is_about(workspace):
+    patch = change("f") + change("sub/.git/config") + change("g")
+    decision = decide(DEFAULT, "apply_patch", workspace, patch=patch)
+    assert decision.reason.startswith("`writing sub/.git/config`: version control")
+    unreadable = '--- "a/\\377"\n+++ "b/\\377"\n'
+    decision = decide(DEFAULT, "apply_patch", workspace, patch=unreadable)
+    assert decision.reason.startswith("`writing to a computed path`: ")
+
+
 def test_a_patch_of_other_files_is_not_asked_about(workspace):
     assert decide(DEFAULT, "apply_patch", workspace, patch=change("src/f.py")).action == "allow"
 

@@ -66,6 +66,13 @@ class CompiledRule:
             return bool(fits) and min(fits) is Fit.EXACT
         return any(each is not Fit.NO for each in fits)
 
+    def about(self, proposal: Proposal, part: Part) -> Part:
+        """Name the file of a patch that the rule is about, where it is the whole call that fits."""
+        if part.kind != "call" or not (self.rule.writes and proposal.definition.patch):
+            return part
+        fitting = (path for path in proposal.written if self._fit_path(path) is not Fit.NO)
+        return Part("write", path=next(fitting, None))
+
     def failing(self, proposal: Proposal) -> list[str]:
         """Say which conditions on arguments do not hold, for explanations."""
         every = self.rule.decision is Action.ALLOW

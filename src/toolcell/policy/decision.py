@@ -269,7 +269,8 @@ class Layer:
             if action is not None and (
                 best is None or _STRICTNESS[action] > _STRICTNESS[best.action]
             ):
-                best = Ruling(action, rule.rule.id, self._reason(rule.rule, fit), part)
+                reason = self._reason(rule.rule, fit)
+                best = Ruling(action, rule.rule.id, reason, rule.about(proposal, part))
         return _doubted(part, rules, best) or best or self._unmatched(proposal, part)
 
     def _unmatched(self, proposal: Proposal, part: Part) -> Ruling | None:
