@@ -114,7 +114,10 @@ def _delete_directory(place: Path, path: str, recursive: bool) -> str:
         )
     files, directories, size = _remove(place)
     below = directories - 1
-    counts = f"{files:,} files and {below:,} directories in it, {size:,} bytes"
+    counts = (
+        f"{files:,} file{'' if files == 1 else 's'} and {below:,} "
+        f"director{'y' if below == 1 else 'ies'} in it, {size:,} bytes"
+    )
     return f"deleted the directory {path}" + (f" ({counts})" if entries else ", which was empty")
 
 

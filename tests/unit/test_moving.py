@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_move_that_cannot_be_is_told_and_changes_nothing(source, destination, 
     with pytest.raises(ToolError) as caught:
         move(source, destination)
     said = f"{caught.value} {caught.value.hint}"
-    assert __import__("re").search(words, said), said
+    assert re.search(words, said), said
     assert tree() == before
 
 
@@ -125,7 +126,7 @@ def test_a_directory_that_holds_something_is_deleted_on_request_and_counted(work
     assert "`recursive`" in caught.value.hint
     assert Path("d/c.txt").exists()
     said = delete("d", recursive=True)
-    assert said.startswith("deleted the directory d (2 files and 1 directories in it, ")
+    assert said.startswith("deleted the directory d (2 files and 1 directory in it, ")
     assert tree() == ["a.txt", "b.txt", "empty"]
     assert (workspace.parent / "outside" / "kept").read_text() == "kept"
 
