@@ -23,7 +23,7 @@ from sandbox_workers import tracebacks, wire
 
 _SCRIPT_NAME = "__toolcell_main__"
 _PREPARED = (
-    *("basic", "files", "reading", "writing", "editing", "patching", "moving"),
+    *("basic", "listing", "searching", "reading", "writing", "editing", "patching", "moving"),
     *("shell", "python"),
 )
 

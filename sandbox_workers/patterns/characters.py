@@ -1,6 +1,6 @@
 """Sets of characters: what stands behind an escape or a name, and the cases of a letter."""
 
-from sandbox_workers.patterns.nodes import Character, Ranges
+from sandbox_workers.patterns.nodes import Character, Choice, Node, Ranges
 
 LAST = 0x10FFFF
 _LINE_FEED = 10
@@ -73,3 +73,20 @@ def folded(ranges: Ranges) -> Ranges:
         if len(other) == 1 and not low <= ord(other) <= high
     }
     return (*ranges, *((code, code) for code in sorted(codes)))
+
+
+def united(characters: list[Character]) -> Character:
+    """Return the set of all characters of some sets, none of them negated."""
+    return Character(
+        tuple(pair for character in characters for pair in character.ranges),
+        word=any(character.word for character in characters),
+        nonword=any(character.nonword for character in characters),
+    )
+
+
+def merged(items: list[Node]) -> Node:
+    """Return a choice, as one set where each of its items is a set: a|b is [ab]."""
+    if len(items) == 1:
+        return items[0]
+    characters = [item for item in items if isinstance(item, Character) and not item.negated]
+    return united(characters) if len(characters) == len(items) else Choice(tuple(items))

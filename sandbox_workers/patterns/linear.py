@@ -72,7 +72,7 @@ class Automaton:
     def find(self, line: str) -> int:
         """Return the place in a line at which it is first certain that it matches, or -1."""
         state, matched, at = self._first, self._matched, 0
-        for at, character in enumerate(line):  # noqa: B007  # read after the loop
+        for at, character in enumerate(line):
             state = state[character]
             if state is matched:
                 self.steps += at
@@ -89,7 +89,8 @@ class Automaton:
             onward = frozenset(
                 place
                 for here in places
-                if isinstance(test := self._program[here].test, re.Pattern) and test.match(character)
+                if isinstance(test := self._program[here].test, re.Pattern)
+                and test.match(character)
                 for place in self._program[here].following
             )
             before = _Before.WORD if _is_word(character) else _Before.OTHER

@@ -1,16 +1,26 @@
 """The text of a pattern to its nodes; what is not of the language is refused in words."""
 
-from sandbox_workers.patterns.characters import ANY, LAST, POSIX, SETS, complement, folded, letter
+from sandbox_workers.patterns.characters import (
+    ANY,
+    LAST,
+    POSIX,
+    SETS,
+    complement,
+    folded,
+    letter,
+    merged,
+    united,
+)
 from sandbox_workers.patterns.nodes import (
     Assertion,
     Character,
-    Choice,
     Node,
     Ranges,
     Repeat,
     Sequence,
     size,
 )
+from sandbox_workers.patterns.refusals import ESCAPES, GROUPS, PatternError
 
 MAX_SIZE = 2000
 _MAX_DEPTH = 50
@@ -18,29 +28,6 @@ _MAX_REPEAT = 1000
 _CONTROLS = {"t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "e": "\x1b"}
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _HEX = set("0123456789abcdefABCDEF")
-_REFUSED_ESCAPES = {
-    **dict.fromkeys("0123456789", "backreferences and octal numbers are not supported"),
-    "k": "backreferences are not supported",
-    "n": "a pattern is matched line by line, so it cannot hold a line break",
-    **dict.fromkeys("AzZG", "each line is matched by itself: write ^ and $ for its ends"),
-    **dict.fromkeys("pP", "Unicode properties are not supported: write a class such as [a-z]"),
-    "<": r"write \b for the edge of a word, or < for the character",
-    ">": r"write \b for the edge of a word, or > for the character",
-}
-_REFUSED_GROUPS = {
-    **dict.fromkeys(("?=", "?!", "?<=", "?<!"), "look-around is not supported"),
-    **dict.fromkeys(("?P=", "?("), "backreferences are not supported"),
-    "?>": "atomic groups are not supported",
-    "?#": "comments are not supported",
-}
-
-
-class PatternError(Exception):
-    """The pattern is not one of the language; the hint says what to write instead."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 def parse(pattern: str, *, fold: bool = False) -> Node:
@@ -146,7 +133,7 @@ class _Parser:
             case "$":
                 return Assertion("end")
             case "\n":
-                raise self._error(_REFUSED_ESCAPES["n"])
+                raise self._error(ESCAPES["n"])
         return letter(sign, fold=self._fold)
 
     def _group(self) -> Node | None:
@@ -166,7 +153,7 @@ class _Parser:
 
     def _head(self) -> bool:
         """Read what follows ( up to the content; False for flags that have none."""
-        for start, words in _REFUSED_GROUPS.items():
+        for start, words in GROUPS.items():
             if self._text.startswith(start, self._at):
                 raise self._error(words)
         if self._take("?P<") or self._take("?<"):
@@ -204,8 +191,8 @@ class _Parser:
     def _escaped(self) -> str:
         sign = self._text[self._at]
         self._at += 1
-        if sign in _REFUSED_ESCAPES:
-            raise self._error(f"\\{sign}: {_REFUSED_ESCAPES[sign]}")
+        if sign in ESCAPES:
+            raise self._error(f"\\{sign}: {ESCAPES[sign]}")
         if sign in _CONTROLS:
             return _CONTROLS[sign]
         if sign in _HEX_DIGITS:
@@ -249,7 +236,9 @@ class _Parser:
         self._at += 1
         high = self._element()
         if not (low.literal and high.literal) or low.ranges > high.ranges:
-            raise self._error("this range is not one", r"write \- for the character, or put it last")
+            raise self._error(
+                "this range is not one", r"write \- for the character, or put it last"
+            )
         ranges: Ranges = ((low.ranges[0][0], high.ranges[0][0]),)
         return Character(folded(ranges) if self._fold else ranges)
 
@@ -263,7 +252,7 @@ class _Parser:
         sign = self._text[self._at]
         self._at += 1
         if sign == "\n":
-            raise self._error(_REFUSED_ESCAPES["n"])
+            raise self._error(ESCAPES["n"])
         if sign != "\\":
             return self._single(sign)
         if self._at == len(self._text):
@@ -296,20 +285,3 @@ class _Parser:
 
     def _error(self, words: str, hint: str = "") -> PatternError:
         return PatternError(f"at character {max(1, self._at)}: {words}", hint)
-
-
-def united(characters: list[Character]) -> Character:
-    """Return the set of all characters of some sets, none of them negated."""
-    return Character(
-        tuple(pair for character in characters for pair in character.ranges),
-        word=any(character.word for character in characters),
-        nonword=any(character.nonword for character in characters),
-    )
-
-
-def merged(items: list[Node]) -> Node:
-    """Return a choice, as one set where each of its items is a set: a|b is [ab]."""
-    if len(items) == 1:
-        return items[0]
-    characters = [item for item in items if isinstance(item, Character) and not item.negated]
-    return united(characters) if len(characters) == len(items) else Choice(tuple(items))

@@ -1,11 +1,11 @@
-"""What answers of list_files and search_text share: their size, and words for what is not in them."""
+"""What list_files and search_text share: the size of an answer, and words for what is not in it."""
 
 from collections.abc import Sequence
 
 from sandbox_workers.tools import ToolError
 from sandbox_workers.tools.globs import Glob, GlobError
 from sandbox_workers.tools.naming import shown
-from sandbox_workers.tools.walking import MOST, Walk
+from sandbox_workers.tools.walking import Walk
 
 ROOM = 30_000
 """Bytes of an answer: less than a model is shown of any output, so that nothing is cut again."""
@@ -46,7 +46,7 @@ def passed_over(walk: Walk) -> list[str]:
     if walk.unreadable:
         told.append(f"Not readable: {named(walk.unreadable)}.")
     if not walk.complete:
-        told.append(f"Ended after {MOST:,} names: all numbers are of what was seen until then.")
+        told.append(f"Ended after {walk.seen:,} names: numbers are of what was seen until then.")
     return told
 
 

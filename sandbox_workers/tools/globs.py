@@ -14,6 +14,7 @@ stars the leftmost fit is as good as any, so it is taken for good (an atomic gro
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 _MAX_BRANCHES = 200
 _POSIX = {
@@ -41,7 +42,8 @@ class Glob:
     """What names and paths a glob with braces is for; paths are relative, with slashes."""
 
     def __init__(self, text: str) -> None:
-        names, paths = [], []
+        names: list[str] = []
+        paths: list[str] = []
         for branch in braces(text):
             branch = branch.removeprefix("./") + ("**" if branch.endswith("/") else "")
             (paths if "/" in branch else names).append(expression(branch.removeprefix("/")))
@@ -72,7 +74,7 @@ def braces(text: str) -> list[str]:
             edges = [start, *cuts, end]
             ahead += [
                 branch[:start] + branch[low + 1 : high] + branch[end + 1 :]
-                for low, high in zip(edges, edges[1:], strict=False)
+                for low, high in pairwise(edges)
             ]
         if len(found) + len(ahead) > _MAX_BRANCHES:
             raise GlobError(f"its braces stand for more than {_MAX_BRANCHES} globs")
@@ -107,12 +109,28 @@ def expression(glob: str) -> str:
     if "/" not in glob:
         return "(?s:.+)" if glob == "**" else "".join(_segment(glob))
     groups: list[list[str]] = [[]]
-    for segment in glob.split("/"):
+    for segment in _split(glob):
         if segment == "**":
             groups.append([])
         else:
             groups[-1].append("".join(_segment(segment)))
     return "".join(_joined(groups))
+
+
+def _split(glob: str) -> Iterator[str]:
+    """Cut a path at its slashes, but for those in a class, where they fit nothing."""
+    start = at = 0
+    while at < len(glob):
+        if glob.startswith("\\/", at):
+            yield glob[start:at]
+            start = at + 2
+        elif glob[at] == "/":
+            yield glob[start:at]
+            start = at + 1
+        elif glob[at] == "[":
+            at = max(at, _class_end(glob, at))
+        at += 2 if glob[at] == "\\" else 1
+    yield glob[start:]
 
 
 def _joined(groups: list[list[str]]) -> Iterator[str]:

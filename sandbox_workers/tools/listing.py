@@ -1,16 +1,17 @@
 """list_files: what is in the workspace, a line for each entry.
 
-    src/                     a directory
-    src/main.py  2048        a file, with its size in bytes
-    latest -> releases/9     a link, with what it says; it is not followed
-    queue  (pipe)            something else
-    "a\\nb"  0               a name that would mislead (see `naming`)
-    [5 entries: 2 files, 1 directory, 1 link, 1 other. Passed over: 2 ignored entries.]
+src/                     a directory
+src/main.py  2048        a file, with its size in bytes
+latest -> releases/9     a link, with what it says; it is not followed
+queue  (pipe)            something else
+"a\\nb"  0               a name that would mislead (see `naming`)
+[5 entries: 2 files, 1 directory, 1 link, 1 other. Passed over: 2 ignored entries.]
 """
 
 import os
 import stat
 from collections import Counter
+from pathlib import Path
 
 from sandbox_workers.tools.answering import ROOM, account, counted, glob_of, passed_over
 from sandbox_workers.tools.naming import shown
@@ -51,7 +52,7 @@ def _line(entry: Entry) -> str:
         if entry.kind == "directory":
             return f"{name}/"
         if entry.kind == "link":
-            return f"{name} -> {shown(os.readlink(entry.path))}"
+            return f"{name} -> {shown(str(Path(entry.path).readlink()))}"
         status = os.lstat(entry.path)
     except OSError:  # it went away, or changed its kind, since its directory was read
         return f"{name}  (gone)"

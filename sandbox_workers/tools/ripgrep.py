@@ -8,7 +8,6 @@ files are read.
 """
 
 import os
-import shutil
 from collections.abc import Sequence
 
 from sandbox_workers.patterns.nodes import Node
@@ -25,24 +24,25 @@ FOUND, NOT_FOUND = 0, 1
 
 def installed() -> str | None:
     """Return where ripgrep is on PATH, if it is."""
-    return shutil.which("rg")
+    places = (f"{directory}/rg" for directory in os.get_exec_path() if directory)
+    return next((place for place in places if os.access(place, os.X_OK)), None)
 
 
 def worth_reading(program: str, node: Node, paths: Sequence[str]) -> Sequence[str]:
     """Return those of some files that may hold a match or a NUL, in their order."""
-    names = [os.fsencode(f"./{path}") for path in paths]
+    names = [f"./{path}" for path in paths]
     arguments = [program, *_OPTIONS, "-e", for_ripgrep(node), "-e", _NUL, "--", *names]
     try:
         code, output = _run(program, arguments)
     except OSError:  # it cannot be started here, or the pattern is longer than an argument may be
         return paths
-    if code not in (FOUND, NOT_FOUND):
+    if code not in (FOUND, NOT_FOUND) or (code == FOUND) is not bool(output):
         return paths
-    found = set(output.split(b"\0"))
+    found = set(os.fsdecode(output).split("\0"))
     return [path for path, name in zip(paths, names, strict=True) if name in found]
 
 
-def _run(program: str, arguments: Sequence[str | bytes]) -> tuple[int, bytes]:
+def _run(program: str, arguments: list[str]) -> tuple[int, bytes]:
     """Run a program to its end; returns its exit code and what it printed."""
     reading, writing = os.pipe()
     try:

@@ -1,7 +1,7 @@
 """One search over many files: what it reads, what it found, and what it did not look at."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from sandbox_workers.patterns.nodes import Node
 from sandbox_workers.tools import ripgrep
@@ -13,7 +13,7 @@ from sandbox_workers.tools.pieces import BinaryFileError, LongLineError, pieces,
 MOST_BYTES = 1 << 30
 MOST_BYTES_SLOWLY = 128 << 20
 # What is read in less time than ripgrep takes to start.
-_NOT_WORTH_STARTING = 2 << 20
+NOT_WORTH_STARTING = 2 << 20
 # Bytes of names given to one run of ripgrep: the kernel takes 2 MiB of arguments in all.
 _BATCH = 256 << 10
 
@@ -35,9 +35,10 @@ class Scan:
         program = ripgrep.installed()
         for batch, size in self._batches(paths):
             self._searched += len(batch)
-            if program and size > _NOT_WORTH_STARTING:
-                batch = ripgrep.worth_reading(program, self._node, batch)
-            for path in batch:
+            worth: Sequence[str] = batch
+            if program and size > NOT_WORTH_STARTING:
+                worth = ripgrep.worth_reading(program, self._node, batch)
+            for path in worth:
                 self._file(path)
 
     def _batches(self, paths: Iterable[str]) -> Iterator[tuple[list[str], int]]:

@@ -8,10 +8,12 @@ is read is matched and shown here (`patterns`, `excerpts`).
 from sandbox_workers.patterns import parser
 from sandbox_workers.patterns.matching import Matcher
 from sandbox_workers.patterns.nodes import Node
+from sandbox_workers.patterns.refusals import PatternError
 from sandbox_workers.tools import ToolError
 from sandbox_workers.tools.answering import account, glob_of, passed_over
+from sandbox_workers.tools.excerpts import Page
 from sandbox_workers.tools.places import existing_file, inside, must_exist, relative
-from sandbox_workers.tools.scan import Page, Scan
+from sandbox_workers.tools.scan import Scan
 from sandbox_workers.tools.walking import Walk
 
 
@@ -48,6 +50,6 @@ def _node(pattern: str, literal: bool, ignore_case: bool) -> Node:
     read = parser.literal if literal else parser.parse
     try:
         return read(pattern, fold=ignore_case)
-    except parser.PatternError as error:
+    except PatternError as error:
         hint = error.hint or "escape with a backslash what is meant as it stands, or set `literal`"
         raise ToolError(f"`pattern` cannot be used: {error}", hint) from None

@@ -39,13 +39,34 @@ async def test_a_built_in_tool_answers(
 
 
 async def test_listing_and_searching_count_what_they_leave_out(project: Path, run: Any) -> None:
-    listed = (await run("list_files")).structured
-    assert listed == {"files": ["binary", "src/a.py", "src/b.txt"], "total": 3, "left_out": 0}
-    few = (await run("list_files", glob="*.py", limit=1)).structured
-    assert few == {"files": ["src/a.py"], "total": 1, "left_out": 0}
-    found = (await run("search_text", pattern="^tw.", limit=1)).structured
-    assert found["matches"] == [{"file": "src/a.py", "line": 2, "text": "two"}]
-    assert (found["total"], found["left_out"], found["files_searched"]) == (2, 1, 2)
+    listed = await run("list_files")
+    assert listed.output == (
+        "binary  6\nsrc/\nsrc/a.py  14\nsrc/b.txt  5\n[4 entries: 3 files, 1 directory.]"
+    )
+    few = await run("list_files", glob="*.{py,txt}", limit=1)
+    assert few.output.startswith("src/a.py  14\n[2 entries: 2 files. The first 1 are shown, 1 are")
+    found = await run("search_text", pattern="^tw.$", limit=1)
+    assert found.output.startswith("src/a.py:2:two\n[2 matching lines in 2 of 2 files searched.")
+    assert found.structured is None, "the text is all there is, and it is not sent twice"
+
+
+async def test_a_search_in_a_cell_cannot_be_made_to_hang(project: Path, run: Any) -> None:
+    (project / "long").write_text("a" * 100_000 + "!\n")
+    found = await run("search_text", pattern="(a+)+$", path="long")
+    assert found.output == "[No line matches in 1 file searched.]"
+
+
+async def test_ripgrep_is_used_in_a_cell_that_has_it(project: Path, runner: Any) -> None:
+    """What stands in for it here leaves a trace, and says that no file can match."""
+    (project / "large").write_text("one\n" * 700_000)
+    without = await runner()("search_text", pattern="o[n]e", limit=1)
+    assert "[700,001 matching lines in 2 of 3 files" in without.output, without.for_llm()
+    (project / "rg").write_text("#!/bin/sh\necho x > used\nexit 1\n")
+    (project / "rg").chmod(0o755)
+    path = f"{project}:/usr/bin:/bin"
+    stood_in = await runner(cell={"env": {"PATH": path}})("search_text", pattern="o[n]e")
+    assert (project / "used").exists(), stood_in.for_llm()
+    assert stood_in.output.startswith("[No line matches in 5 files searched.")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +83,7 @@ async def test_listing_and_searching_count_what_they_leave_out(project: Path, ru
         ("read_file", {"path": "pipe"}, "not a regular file"),
         ("list_files", {"path": "src/a.py"}, "not a directory"),
         ("list_files", {"path": "missing"}, "does not exist"),
-        ("search_text", {"pattern": "("}, "not a regular expression"),
+        ("search_text", {"pattern": "("}, "this group is not closed"),
         ("search_text", {"pattern": "x", "path": "/usr"}, "outside the workspace"),
         ("write_file", {"path": "src", "content": ""}, "is a directory"),
         ("write_file", {"path": "no/such/place", "content": ""}, "does not exist"),
