@@ -11,6 +11,7 @@ of character came before, and assertions wait in it until the next character is 
 """
 
 import re
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
@@ -25,8 +26,8 @@ from sandbox_workers.patterns.nodes import (
 from sandbox_workers.patterns.rendering import python_class
 
 END = ""
-_MAX_STATES = 1000
-_MAX_MOVES = 100_000
+# Places in all states, and moves between them, before the table is emptied: a few MiB.
+_MAX_HELD = 50_000
 _is_word = re.compile(r"\w").fullmatch
 
 
@@ -39,10 +40,14 @@ class _Before(Enum):
 
 
 class _Step(NamedTuple):
-    """One instruction: to go from `here` on; a test that is None always passes."""
+    """One instruction: where to go on, after a character that fits, or where an assertion holds.
 
-    test: "re.Pattern[str] | str | None"
+    With neither, it is gone through at once.
+    """
+
     following: tuple[int, ...]
+    fits: Callable[[str], object] | None = None
+    assertion: str = ""
 
 
 class _State(dict[str, "_State"]):
@@ -61,10 +66,10 @@ class Automaton:
     """Looks for a pattern in lines; `steps` counts what it did: instructions and characters."""
 
     def __init__(self, node: Node) -> None:
-        self._program: list[_Step] = [_Step(None, ())]  # place 0: it matches
+        self._program: list[_Step] = [_Step(())]  # place 0: it matches
         self._start = self._compile(node, 0)
         self._states: dict[tuple[frozenset[int], _Before], _State] = {}
-        self._moves = 0
+        self._held = 0
         self.steps = 0
         self._matched = _State(self, frozenset({0}), _Before.OTHER)
         self._first = _State(self, frozenset(), _Before.NOTHING)
@@ -88,25 +93,25 @@ class Automaton:
         else:
             onward = frozenset(
                 place
-                for here in places
-                if isinstance(test := self._program[here].test, re.Pattern)
-                and test.match(character)
-                for place in self._program[here].following
+                for step in map(self._program.__getitem__, places)
+                if step.fits is not None and step.fits(character)
+                for place in step.following
             )
             before = _Before.WORD if _is_word(character) else _Before.OTHER
             found = self._known(onward, before)
-        self._moves += 1
+        self._held += 1
         state[character] = found
         return found
 
     def _known(self, places: frozenset[int], before: _Before) -> _State:
-        if len(self._states) > _MAX_STATES or self._moves > _MAX_MOVES:
+        if self._held > _MAX_HELD:
             self._states.clear()
             self._first.clear()
-            self._moves = 0
+            self._held = 0
         key = (places, before)
         if key not in self._states:
             self._states[key] = _State(self, places, before)
+            self._held += len(places)
         return self._states[key]
 
     def _reachable(self, state: _State, character: str) -> set[int]:
@@ -119,8 +124,8 @@ class Automaton:
                 continue
             seen.add(here)
             step = self._program[here]
-            if step.test is None or (
-                isinstance(step.test, str) and _holds(step.test, state.before, character)
+            if step.fits is None and (
+                not step.assertion or _holds(step.assertion, state.before, character)
             ):
                 ahead += step.following
         self.steps += len(seen)
@@ -130,33 +135,35 @@ class Automaton:
         """Add a node's instructions before what follows it; returns where they begin."""
         match node:
             case Character():
-                return self._add(re.compile(python_class(node)), following)
+                single = node.literal and not node.folded
+                fits = node.literal.__eq__ if single else re.compile(python_class(node)).match
+                return self._add(_Step((following,), fits=fits))
             case Assertion(kind):
-                return self._add(kind, following)
+                return self._add(_Step((following,), assertion=kind))
             case Sequence(items):
                 for item in reversed(items):
                     following = self._compile(item, following)
                 return following
             case Choice(items):
-                return self._add(None, *[self._compile(item, following) for item in items])
+                return self._add(_Step(tuple(self._compile(item, following) for item in items)))
             case Repeat(item, low, high):
                 return self._repeat(item, low, high, following)
 
     def _repeat(self, item: Node, low: int, high: int | None, following: int) -> int:
         if high is None:
-            loop = self._add(None, following)
-            self._program[loop] = _Step(None, (following, self._compile(item, loop)))
+            loop = self._add(_Step(()))
+            self._program[loop] = _Step((following, self._compile(item, loop)))
             following = loop
         else:
             after = following
             for _ in range(high - low):
-                following = self._add(None, after, self._compile(item, following))
+                following = self._add(_Step((after, self._compile(item, following))))
         for _ in range(low):
             following = self._compile(item, following)
         return following
 
-    def _add(self, test: "re.Pattern[str] | str | None", *following: int) -> int:
-        self._program.append(_Step(test, following))
+    def _add(self, step: _Step) -> int:
+        self._program.append(step)
         return len(self._program) - 1
 
 

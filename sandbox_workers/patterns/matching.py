@@ -10,6 +10,8 @@ import math
 import re
 import time
 from collections.abc import Iterator
+from enum import Enum
+from functools import cached_property
 
 from sandbox_workers.patterns.cost import effort, ways
 from sandbox_workers.patterns.linear import Automaton
@@ -26,6 +28,14 @@ _LINEAR_PACE = 1e-7
 _WORTH_JUMPING = 3
 
 
+class Pace(Enum):
+    """How many bytes a second are searched, roughly: 200 MB, 40 MB, 10 MB."""
+
+    FAST = "fast"
+    MIDDLING = "middling"
+    SLOW = "slow"
+
+
 class Matcher:
     """Looks for one pattern in one text after another."""
 
@@ -36,19 +46,25 @@ class Matcher:
         self._effort = effort(node)
         self._prices: dict[int, float] = {}
         self._spent = self._allowed = 0.0
-        self._automaton = Automaton(node)
+        self._needles = [text.encode() for text in self._required.texts] if self._required else []
+
+    @cached_property
+    def _automaton(self) -> Automaton:
+        return Automaton(self._node)
 
     def may_match(self, data: bytes) -> bool:
         """Say whether a text could hold a match, from what every match holds."""
         if self._required is None:
             return True
         data = data.lower() if self._required.folded else data
-        return any(text.encode() in data for text in self._required.texts)
+        return any(needle in data for needle in self._needles)
 
     @property
-    def quick(self) -> bool:
-        """Whether most of a text is looked at by an engine in C."""
-        return self._required is not None or ways(self._node, 1000) < math.inf
+    def pace(self) -> Pace:
+        """How fast most texts are searched: all of it in C, or by `re`, or by the automaton."""
+        if self._needles and min(map(len, self._needles)) >= _WORTH_JUMPING:
+            return Pace.FAST
+        return Pace.MIDDLING if ways(self._node, 1000) < math.inf else Pace.SLOW
 
     def where(self, line: str) -> int:
         """Return a place of a match in a line that holds one."""

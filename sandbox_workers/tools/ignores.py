@@ -17,7 +17,7 @@ from typing import NamedTuple
 from sandbox_workers.tools.globs import GlobError, expression
 
 _NAMES = (".ignore", ".gitignore", ".git/info/exclude")
-_LONGEST = 1 << 20
+_LONGEST = 256 << 10
 # The last file of all, so to say.
 _ALWAYS = "__pycache__/\nnode_modules/\n.venv/\n.hg/\n.svn/\n"
 
@@ -108,6 +108,8 @@ class Ignores:
                 return ""
             with open(os.open(path, flags), "rb") as file:  # noqa: PTH123  # a descriptor
                 data = file.read(_LONGEST)
+                if file.read(1):
+                    self._unreadable.append(f"{path} past {_LONGEST >> 10} KiB")
         except (FileNotFoundError, NotADirectoryError):
             return ""
         except OSError:

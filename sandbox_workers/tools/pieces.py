@@ -8,10 +8,16 @@ from sandbox_workers.tools.places import is_binary
 
 PIECE = 8 << 20
 LONGEST_LINE = 32 << 20
+# Enough for most files, and little for one that is binary.
+FIRST = 256 << 10
 
 
 class BinaryFileError(Exception):
-    """The file holds a NUL near its beginning: it is no text."""
+    """The file holds a NUL near its beginning: it is no text. `size` is its length in bytes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 class LongLineError(Exception):
@@ -25,11 +31,13 @@ def pieces(path: str) -> Iterator[tuple[bytes, bool]]:
     """
     file = _opened(path)
     try:
-        left, held, first = os.fstat(file).st_size, b"", True
-        while left and (data := os.read(file, min(PIECE, left))):
-            if first and is_binary(data):
-                raise BinaryFileError
-            left, first = left - len(data), False
+        size = left = os.fstat(file).st_size
+        held, wanted = b"", FIRST
+        while left and (data := os.read(file, min(wanted, left))):
+            if left == size and is_binary(data):
+                raise BinaryFileError(size)
+            left -= len(data)
+            wanted = PIECE
             data = held + data if held else data
             end = data.rfind(b"\n") + 1 if left else len(data)
             held = data[end:]

@@ -3,19 +3,20 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
+from sandbox_workers.patterns.matching import Pace
 from sandbox_workers.patterns.nodes import Node
 from sandbox_workers.tools import ripgrep
 from sandbox_workers.tools.answering import counted, named
 from sandbox_workers.tools.excerpts import Excerpt, Page
 from sandbox_workers.tools.pieces import BinaryFileError, LongLineError, pieces, text_of
 
-# What one search reads, with a quick pattern and with any other.
-MOST_BYTES = 1 << 30
-MOST_BYTES_SLOWLY = 128 << 20
+# What one search reads, so that it ends in a few seconds.
+MOST_BYTES = {Pace.FAST: 1 << 30, Pace.MIDDLING: 256 << 20, Pace.SLOW: 64 << 20}
 # What is read in less time than ripgrep takes to start.
 NOT_WORTH_STARTING = 2 << 20
-# Bytes of names given to one run of ripgrep: the kernel takes 2 MiB of arguments in all.
-_BATCH = 256 << 10
+# Bytes of names, and of files, given to one run of ripgrep. The kernel takes 2 MiB of arguments.
+_BATCH_OF_NAMES = 256 << 10
+_BATCH = 64 << 20
 
 
 class Scan:
@@ -23,7 +24,7 @@ class Scan:
 
     def __init__(self, node: Node, page: Page) -> None:
         self._node, self._page = node, page
-        self._most = MOST_BYTES if page.matcher.quick else MOST_BYTES_SLOWLY
+        self._most = MOST_BYTES[page.matcher.pace]
         self._left = self._most
         self._matches = self._matching = self._searched = self._binary = 0
         self._unreadable: list[str] = []
@@ -51,7 +52,7 @@ class Scan:
                 continue
             batch.append(path)
             size, names = size + length, names + len(path) + 3
-            if names > _BATCH:
+            if names > _BATCH_OF_NAMES or size > _BATCH:
                 yield batch, size
                 batch, size, names = [], 0, 0
         yield batch, size
@@ -63,18 +64,31 @@ class Scan:
         except OSError:  # gone since it was listed, as is a file that a moment later had not been
             return None
         if length > self._left:
-            self._unread.append(path)
+            self._refuse(path)
             return None
         self._left -= length
         return length
+
+    def _refuse(self, path: str) -> None:
+        try:
+            next(pieces(path), None)
+        except BinaryFileError:
+            self._binary += 1
+        except OSError:
+            self._unreadable.append(path)
+        except LongLineError:
+            self._unread.append(path)
+        else:
+            self._unread.append(path)
 
     def _file(self, path: str) -> None:
         excerpt = Excerpt(self._page, path)
         try:
             self._pieces(path, excerpt)
-        except BinaryFileError:
+        except BinaryFileError as error:
             self._binary += 1
             self._searched -= 1
+            self._left += error.size
         except LongLineError:
             self._in_part.append(path)
         except OSError:

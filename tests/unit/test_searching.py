@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sandbox_workers.patterns.matching import Matcher, Pace
+from sandbox_workers.patterns.parser import parse
 from sandbox_workers.tools import ToolError, excerpts, pieces, ripgrep, scan
 from sandbox_workers.tools.searching import search_text
 from tests.unit.test_patterns import PATTERNS
@@ -104,6 +106,7 @@ def test_case_and_literal_are_options():
 @pytest.mark.parametrize("pattern", ["two", "one|three", "five|two", "o", "e$"])
 @pytest.mark.parametrize("piece", [pieces.PIECE, 1, 9])
 def test_lines_around_are_those_that_grep_shows(monkeypatch, before, after, pattern, piece):
+    monkeypatch.setattr(pieces, "FIRST", piece)
     monkeypatch.setattr(pieces, "PIECE", piece)
     around = [f"-B{before}", f"-A{after}"] if before or after else []  # even 0 prints --
     options = ["-nHE", *around, "-e", pattern]
@@ -197,18 +200,40 @@ def test_a_file_that_cannot_be_read_is_named(monkeypatch):
 
 
 def test_what_is_too_much_to_read_is_named(workspace, monkeypatch):
-    monkeypatch.setattr(scan, "MOST_BYTES", 100)
-    with (workspace / "big").open("wb") as file:
-        file.truncate(1 << 40)
+    monkeypatch.setattr(scan, "MOST_BYTES", dict.fromkeys(Pace, 100))
+    (workspace / "big").write_text("two\n" * 30)
     answer = summary(search_text("two"))
     assert "3 matching lines in 2 of 3 files searched." in answer
     assert "reads 0 MiB at most: 1 file (big)." in answer
-    monkeypatch.setattr(scan, "MOST_BYTES_SLOWLY", 10)
-    assert "2 files (a.txt, big)." not in summary(search_text("(t|wo)+$"))
-    assert "(a.txt, big" in summary(search_text(r"(\w|o\w)+$"))
+    (workspace / "movie").write_bytes(b"\0" * 1000)
+    assert "Not searched: 2 binary files." in summary(search_text("two"))
+
+
+def test_bytes_of_binary_files_are_not_counted(workspace, monkeypatch):
+    monkeypatch.setattr(scan, "MOST_BYTES", dict.fromkeys(Pace, 50))
+    monkeypatch.setattr(scan, "_BATCH", 1)
+    (workspace / "a.bin").write_bytes(b"\0" * 45)
+    assert summary(search_text("two", glob="a.*")).startswith("[2 matching lines in 1 of 1 file")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "pace"),
+    [
+        (r"def \w+", Pace.FAST),
+        ("(foo|bar)+", Pace.FAST),
+        (r"\w+\(", Pace.MIDDLING),
+        ("[a-z].*[0-9].*", Pace.MIDDLING),
+        (r"(\w|o\w)+$", Pace.SLOW),
+    ],
+)
+def test_a_search_reads_as_much_as_its_pattern_lets_it_in_time(pattern, pace):
+    matcher = Matcher(parse(pattern))
+    assert matcher.pace is pace
+    assert scan.MOST_BYTES[Pace.SLOW] < scan.MOST_BYTES[Pace.MIDDLING] < scan.MOST_BYTES[Pace.FAST]
 
 
 def test_a_line_of_more_than_any_reader_holds_ends_the_search_of_its_file(workspace, monkeypatch):
+    monkeypatch.setattr(pieces, "FIRST", 100)
     monkeypatch.setattr(pieces, "PIECE", 100)
     monkeypatch.setattr(pieces, "LONGEST_LINE", 1000)
     (workspace / "long").write_text("two\n" + "x" * 5000 + "\ntwo\n")

@@ -15,7 +15,10 @@ Glob = Annotated[
     ),
 ]
 Hidden = Annotated[bool, Field(description="Take names that begin with a dot too (never .git).")]
-Ignored = Annotated[bool, Field(description="Take what .gitignore and .ignore leave out too.")]
+Ignored = Annotated[
+    bool,
+    Field(description="Take what .gitignore and .ignore leave out too, and node_modules and such."),
+]
 
 
 class _ListFiles(Arguments):
