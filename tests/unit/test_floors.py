@@ -28,7 +28,13 @@ ROOMS = {
             "cells.seccomp",
             "cells.refusals",
         ],
-        *["cells.landlock", "cells.capabilities", "cells.capture", "cells.conversation"],
+        *[
+            "cells.landlock",
+            "cells.capabilities",
+            "cells.capture",
+            "cells.pipe",
+            "cells.conversation",
+        ],
         *["cells.account", "cells.parcels", "cells.tree", "cells.cell", "cells.process"],
     ],
     4: [
@@ -38,6 +44,7 @@ ROOMS = {
         "cells.listing",
         "cells.declared",
         "cells.survey",
+        "cells.captures",
         "cells.supervisor",
         "cells.attestation",
         "cells.pool",

@@ -5,7 +5,7 @@ that is shown, and not at the speed of a flood. More is kept than is shown, so t
 a cut goes through can be recognised.
 """
 
-from toolcell.model import Captured
+from toolcell.model import Captured, Kept
 
 
 class StreamCapture:
@@ -18,30 +18,40 @@ class StreamCapture:
         self._head = bytearray()
         self._tail = bytearray()
         self.total_bytes = 0
-        self._lines = 0
+        self.total_lines = 0
 
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream."""
-        self.total_bytes += len(data)
-        self._lines += data.count(b"\n")
-        room = self._head_cap - len(self._head)
-        if room > 0:
-            self._head += data[:room]
-            data = data[room:]
-        if len(data) >= self._tail_cap:
-            self._tail[:] = data[len(data) - self._tail_cap :]
-        elif data:
-            self._tail += data
-            # Trimming at twice the cap moves each byte once, not once a chunk.
-            if len(self._tail) > 2 * self._tail_cap:
-                del self._tail[: -self._tail_cap]
+    def feed(self, data: bytes | bytearray, size: int | None = None) -> None:
+        """Take the next bytes of the stream, the first `size` of a buffer."""
+        size = len(data) if size is None else size
+        self.total_bytes += size
+        self.total_lines += data.count(b"\n", 0, size)
+        start = max(0, min(size, self._head_cap - len(self._head)))
+        with memoryview(data) as view:
+            if start:
+                self._head += view[:start]
+            if size - start >= self._tail_cap:
+                self._tail[:] = view[size - self._tail_cap : size]
+            elif size > start:
+                self._tail += view[start:size]
+                # Trimming at twice the cap moves each byte once, not once a chunk.
+                if len(self._tail) > 2 * self._tail_cap:
+                    del self._tail[: -self._tail_cap]
 
-    def result(self) -> Captured:
-        """Return what was kept, and the totals."""
+    def holds_all_with(self, size: int) -> bool:
+        """Whether nothing of the stream is left out when `size` more bytes have come."""
+        return self.total_bytes + size <= self._head_cap + self._tail_cap
+
+    def all_so_far(self) -> bytes:
+        """Return the stream so far, where nothing of it is left out."""
+        return bytes(self._head + self._tail)
+
+    def result(self, kept: Kept | None = None) -> Captured:
+        """Return what is here, and the totals; `kept` says where the rest went."""
         tail = bytes(self._tail[-self._tail_cap :]) if self._tail_cap else b""
         return Captured(
             head=bytes(self._head),
             tail=tail,
             total_bytes=self.total_bytes,
-            total_lines=self._lines,
+            total_lines=self.total_lines,
+            kept=kept,
         )

@@ -22,28 +22,25 @@ from array import array
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Literal
 
 from sandbox_workers import wire
 from toolcell.cells.account import Account, read_account
-from toolcell.cells.capture import StreamCapture
+from toolcell.cells.captures import STREAMS, Begin, Captures, Stream
 from toolcell.cells.cell import Cell
 from toolcell.cells.conversation import State
 from toolcell.cells.parcels import Parcels, Shelf
+from toolcell.cells.pipe import FILLING_SECONDS, OutputPipe
 from toolcell.cells.refusals import in_words
 from toolcell.cells.tree import Look, descendants, look, uses_more_than
 from toolcell.model import Killed, LeftFiles, Limits, PreparedToolCall, Report, Usage
 
-Stream = Literal["stdout", "stderr"]
 Tap = Callable[[Stream, bytes], Awaitable[None] | None]
 """Called with each piece of output as it arrives, in the event loop; what takes time is
 awaited, and no more of that stream is read until then. The pieces are as the tool wrote them:
 they go to whoever runs the call, and are not redacted."""
 
-_STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-watch")
 _READ = 256 * 1024
-_KEPT = 128 * 1024
 _WATCH_SECONDS = 0.1
 _MISSES = 20
 _DEATH_SECONDS = 10.0
@@ -61,19 +58,26 @@ class Supervisor:
     """Runs one call in one cell; single use, and the cell is closed afterwards."""
 
     def __init__(
-        self, cell: Cell, limits: Limits, tap: Tap | None = None, shelf: Shelf | None = None
+        self,
+        cell: Cell,
+        limits: Limits,
+        tap: Tap | None = None,
+        shelf: Shelf | None = None,
+        spill: Begin | None = None,
     ) -> None:
         self._cell = cell
         self._limits = limits
         self._tap = tap
         self._loop = asyncio.get_running_loop()
-        self._captures = {stream: StreamCapture(_KEPT, _KEPT) for stream in _STREAMS}
+        self._captures = Captures(spill)
+        self._pipes = {stream: OutputPipe(getattr(cell, stream)) for stream in STREAMS}
         self._killed: Killed | None = None
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._unsent = memoryview(b"")
         self._timers: list[asyncio.TimerHandle] = []
         self._watcher: asyncio.Task[None] | None = None
         self._taps: dict[Stream, asyncio.Future[None]] = {}
+        self._spilling: dict[Stream, asyncio.Future[None]] = {}
         self._untapped: asyncio.Future[None] = self._loop.create_future()
         self._failed: BaseException | None = None
         self._misses = 0
@@ -109,7 +113,7 @@ class Supervisor:
         finally:
             try:
                 await self._settle()
-                report = self._report(time.perf_counter() - began)
+                report = await self._with_output(self._report(time.perf_counter() - began))
             finally:
                 self._release()
         if self._failed is not None:
@@ -217,23 +221,33 @@ class Supervisor:
     def _read_output(self, stream: Stream) -> int:
         """Read once; returns the number of bytes, 0 where none came or the pipe ended."""
         fd = getattr(self._cell, stream)
-        data = _read_some(fd)
-        if not data:
-            if data is not None:
-                self._loop.remove_reader(fd)
+        pipe = self._pipes[stream]
+        piece = pipe.read()
+        if piece is None:
             return 0
-        self._captures[stream].feed(data)
-        if sum(capture.total_bytes for capture in self._captures.values()) > self._limits.output:
+        if not piece.size:
+            self._loop.remove_reader(fd)
+            return 0
+        waiting: list[Awaitable[None]] = []
+        if spilling := self._captures.feed(stream, piece.data, piece.size):
+            self._spilling[stream] = spilling
+            waiting.append(spilling)
+        if self._captures.total_bytes > self._limits.output:
             self._kill("output")
         if self._tap and self._failed is None and not self._untapped.done():
             try:
-                waiting = self._tap(stream, data)
+                tapping = self._tap(stream, piece.copy())
             except Exception as error:  # noqa: BLE001  # raised again when the cell is gone
                 self._fail(error)
             else:
-                if waiting is not None:
-                    self._pause(stream, waiting)
-        return len(data)
+                waiting += [tapping] if tapping is not None else []
+        if self._captures.floods(stream):
+            pipe.expect_a_flood()
+            if pipe.may_fill(piece.size) and not self._ended.done():
+                waiting.append(asyncio.sleep(FILLING_SECONDS))
+        if waiting:
+            self._pause(stream, waiting[0] if len(waiting) == 1 else _all_of(waiting))
+        return piece.size
 
     def _pause(self, stream: Stream, waiting: Awaitable[None]) -> None:
         """Read no more of a stream until the tap has dealt with what it was given."""
@@ -317,7 +331,7 @@ class Supervisor:
         left = _readable_bytes(self._cell.reply)
         while left > 0 and (data := self._read_reply()):
             left -= data
-        for stream in _STREAMS:
+        for stream in STREAMS:
             left = _readable_bytes(getattr(self._cell, stream))
             while left > 0:
                 await self._tapped(stream)
@@ -331,6 +345,8 @@ class Supervisor:
         """Wait until the tap has dealt with what it was given of a stream, or will not any more."""
         if task := self._taps.get(stream):
             await asyncio.wait([task, self._untapped], return_when=asyncio.FIRST_COMPLETED)
+        if spilling := self._spilling.pop(stream, None):
+            await asyncio.wait([spilling])  # until then the buffer is in use
 
     def _release(self) -> None:
         for timer in filter(None, [*self._timers, self._patience]):
@@ -339,6 +355,7 @@ class Supervisor:
             self._watcher.cancel()
         for task in self._taps.values():
             task.cancel()
+        self._captures.abandon()
         if self._cell.request >= 0:
             self._loop.remove_writer(self._cell.request)
         cell = self._cell
@@ -357,8 +374,8 @@ class Supervisor:
             killed=self._killed,
             reply=conversation.answer if answered else None,
             bad_reply=conversation.problem,
-            stdout=self._captures["stdout"].result(),
-            stderr=self._captures["stderr"].result(),
+            stdout=self._captures.result("stdout"),
+            stderr=self._captures.result("stderr"),
             usage=told and self._usage(told),
             memory_kills=self._memory_kills(),
             refused=in_words(told.refused) if told else (),
@@ -378,6 +395,15 @@ class Supervisor:
         self._parcels.finish()
         return LeftFiles(
             artifacts=tuple(self._parcels.artifacts), refused=tuple(self._parcels.refused)
+        )
+
+    async def _with_output(self, report: Report) -> Report:
+        """Finish what was spilled, which says where it is kept."""
+        if not self._captures.spilled:
+            return report
+        await self._captures.finish(cut=not report.ended_by_itself)
+        return report.model_copy(
+            update={stream: self._captures.result(stream) for stream in STREAMS}
         )
 
     def _usage(self, told: Account) -> Usage:
@@ -404,6 +430,10 @@ class Supervisor:
             return self._cell.group.kills()
         except OSError:
             return 0
+
+
+async def _all_of(waiting: list[Awaitable[None]]) -> None:
+    await asyncio.gather(*waiting)
 
 
 def _read_some(fd: int) -> bytes | None:

@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 
-from toolcell.cells.supervisor import Stream
+from toolcell.cells.captures import Stream
 from toolcell.cli.asking import ask_or_wait
 from toolcell.cli.exits import of_command
 from toolcell.cli.setup import Setup

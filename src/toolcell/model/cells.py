@@ -272,3 +272,8 @@ class Report(Frozen):
     gone: bool = True
     mechanism: str = ""
     left: LeftFiles = LeftFiles()
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether its last words are whole: 124 and from 128 on, a command in it was ended."""
+        return self.exit is not None and 0 <= self.exit < 124

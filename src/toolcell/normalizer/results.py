@@ -86,7 +86,7 @@ def from_report(
     verdict = judge(report, definition, limits, wall, whose)
     if report.setup is not None:
         return _result(origin, verdict.error, "controller", enforcement)
-    redactor, ended = origin.redactor, _ended_by_itself(report)
+    redactor, ended = origin.redactor, report.ended_by_itself
     on_stdout, on_stderr = _keeping(keep, "stdout"), _keeping(keep, "stderr")
     stdout, stdout_cut = shorten(report.stdout, budget, redactor, ended=ended, keep=on_stdout)
     stderr, stderr_cut = shorten(report.stderr, budget, redactor, ended=ended, keep=on_stderr)
@@ -175,11 +175,6 @@ def _asked_by(
         return None
     shown = {name: redactor.text(getattr(waiting, name)) for name in ("handle", "note")}
     return waiting.model_copy(update={"poll": poll, **shown})
-
-
-def _ended_by_itself(report: Report) -> bool:
-    """Whether its last words are whole: 124 and from 128 on, a command in it was ended."""
-    return report.exit is not None and 0 <= report.exit < 124
 
 
 def _keeping(

@@ -70,7 +70,7 @@ class OutputWriter:
             for start in range(0, len(view), _PIECE):
                 piece = bytes(view[start : start + _PIECE])
                 self.pass_over(len(piece), piece.count(b"\n"))
-                if not self.lost:
+                if not self.lost and not self._closed:
                     self._keep(self._redactor.feed(piece))
 
     def pass_over(self, size: int, lines: int) -> None:
