@@ -7,6 +7,7 @@ exactly this prepared call, and once.
 import asyncio
 import math
 import os
+import secrets
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -34,6 +35,7 @@ from toolcell.errors import (
 )
 from toolcell.grants import Grant, Observer, RunOptions, unobserved
 from toolcell.inline import run_inline
+from toolcell.legible import OutputBudget
 from toolcell.model import (
     CellSettings,
     Enforcement,
@@ -49,7 +51,7 @@ from toolcell.model import (
     canonical_json,
 )
 from toolcell.normalizer import Origin, from_inline, from_report, named, refused
-from toolcell.outputs import OutputStore
+from toolcell.outputs import Keeper, OutputStore, with_keeper
 from toolcell.preparing import check_tools, prepare
 from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
@@ -72,7 +74,7 @@ class ToolRuntime:
         spare_cells: int = 2,
         max_running: int | None = None,
         max_waiting: int = 10_000,
-        output_budget: int = _SHOWN,
+        output_budget: OutputBudget | int = _SHOWN,
         redactor: Redactor | None = None,
         timing: Timing = real_time,
         outputs: OutputStore | None = None,
@@ -82,11 +84,12 @@ class ToolRuntime:
 
         `protected` files stay read-only inside the workspace. At most `max_running`
         calls run at once (four for each processor if not given), further ones wait, and
-        past `max_waiting` they are rejected as overloaded. `output_budget` is how many
-        bytes of a stream a result shows. `redactor` takes secrets out of every result; what a
-        tap is given stays as the tool wrote it. Pauses between tries go by `timing`. `outputs`
-        keeps the files that come back, by default in the state directory, under the name of a
-        `run`. Raises RegistrationError where a tool's own input schema cannot be used.
+        past `max_waiting` they are rejected as overloaded. `output_budget` is how much of a
+        stream a result shows: a number of bytes, or more than that. `redactor` takes secrets
+        out of every result; what a tap is given stays as the tool wrote it. Pauses between tries
+        go by `timing`. `outputs` keeps what results do not show and the files that come back, by
+        default in the state directory, under the name of a `run`; `no_outputs` keeps nothing.
+        Raises RegistrationError where a tool's own input schema cannot be used.
         """
         if os.environ.get("TOOLCELL_CELL"):
             raise ToolcellError(
@@ -102,9 +105,9 @@ class ToolRuntime:
         self._protected = {str(Path(path).absolute()) for path in protected}
         self._slots = Slots(max_running or 4 * (os.cpu_count() or 1), max_waiting)
         self._timing = timing
-        self._budget = output_budget
+        self._budget = OutputBudget.of(output_budget)
         self.outputs = outputs or OutputStore()
-        self._kept_for = {"run": run, "workspace": place_name(workspace)}
+        self._kept_for = {"run": run, "workspace": place_name(workspace) or secrets.token_hex(16)}
         self.answerers: dict[str, Answerer] = {}
         """Who answers the tools whose isolation is "controller", by the tools' names."""
         self._pools = CellPools(spare_cells)
@@ -187,7 +190,8 @@ class ToolRuntime:
             value, error = await self._answer(attempt, give_up)
         attempt.tell_end(Report(seconds=time.monotonic() - began, answer_bytes=_size(value)))
         error = error and named(error, attempt.bounds.whose)
-        return from_inline(
+        make = partial(
+            from_inline,
             attempt.grant.origin,
             value,
             error,
@@ -196,6 +200,7 @@ class ToolRuntime:
             attempt.number,
             attempt.prepared.definition.poll,
         )
+        return await with_keeper(make, self._keeper(attempt))
 
     async def _answer(
         self, attempt: Attempt, give_up: asyncio.Event
@@ -207,7 +212,8 @@ class ToolRuntime:
 
     async def _in_a_cell(self, attempt: Attempt) -> ToolResult:
         report, enforcement = await self._in_cell(attempt)
-        return from_report(
+        make = partial(
+            from_report,
             attempt.grant.origin,
             report,
             attempt.prepared.definition,
@@ -218,6 +224,7 @@ class ToolRuntime:
             attempts=attempt.number,
             budget=self._budget,
         )
+        return await with_keeper(make, self._keeper(attempt, cut=not report.ended_by_itself))
 
     async def _in_cell(self, attempt: Attempt) -> tuple[Report, Enforcement]:
         settings, limits = attempt.grant.settings, attempt.bounds.limits
@@ -238,7 +245,8 @@ class ToolRuntime:
             cell.close()
             raise
         shelf = self._shelf(attempt)
-        supervisor = Supervisor(cell, limits, attempt.options.tap, shelf)
+        spill = self._keeper(attempt).begin
+        supervisor = Supervisor(cell, limits, attempt.options.tap, shelf, spill)
         try:
             with attempt.cancellation.ends(supervisor.cancel):
                 if attempt.cancellation.requested:  # by who was told of the start
@@ -264,6 +272,10 @@ class ToolRuntime:
     def _shelf(self, attempt: Attempt) -> Shelf:
         call, redactor = attempt.prepared.call, attempt.grant.origin.redactor
         return Shelf(self.outputs, call.call_id, call.name, redactor, self._kept_for)
+
+    def _keeper(self, attempt: Attempt, *, cut: bool = False) -> Keeper:
+        call, redactor = attempt.prepared.call, attempt.grant.origin.redactor
+        return Keeper(self.outputs, call.call_id, call.name, redactor, self._kept_for, cut)
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
         made_of = [

@@ -121,14 +121,20 @@ class _Composer:
         if self._whole:
             if len(head) <= budget.bytes and head.lines <= lines:
                 return legible(head.whole()), None
-            # A few lines may be as long as the page has room for them.
-            most = max(budget.line_bytes, budget.bytes // max(1, head.lines))
+            most = self._most(budget, budget.bytes, head)
             shown = head.first(Room(budget.bytes, lines, most), len(head))
             if shown.edge == len(head) and head.lines > 1:
                 return self._folded(shown)
-        third = Room(budget.bytes // 3, lines // 3, budget.line_bytes)
-        rest = Room(budget.bytes - third.size, lines - third.lines, budget.line_bytes)
+        size = budget.bytes // 3
+        third = Room(size, lines // 3, self._most(budget, size, head))
+        size = budget.bytes - size
+        rest = Room(size, lines - third.lines, self._most(budget, size, self._tail))
         return self._two_parts(third, rest)
+
+    @staticmethod
+    def _most(budget: OutputBudget, size: int, stretch: Stretch) -> int:
+        """How long a line may be: a few may be as long as there is room for them."""
+        return max(budget.line_bytes, size // max(1, stretch.lines))
 
     def _folded(self, shown: Shown) -> Page:
         cut = self._source.missing(shown.folded, shown.folded_lines)

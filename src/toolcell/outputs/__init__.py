@@ -9,7 +9,7 @@ keeper      what one call keeps, without holding up the event loop
 """
 
 from toolcell.outputs.keeper import Keeper, kept, with_keeper, writing
-from toolcell.outputs.store import OutputStore
+from toolcell.outputs.store import OutputStore, no_outputs
 from toolcell.outputs.stored import Kind, Pruned, Stored
 from toolcell.outputs.writer import OutputWriter
 
@@ -21,6 +21,7 @@ __all__ = [
     "Pruned",
     "Stored",
     "kept",
+    "no_outputs",
     "with_keeper",
     "writing",
 ]

@@ -5,10 +5,11 @@ deadlines of other calls to keep.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
 
 from toolcell.model import Kept
 from toolcell.outputs.store import OutputStore
@@ -16,7 +17,7 @@ from toolcell.outputs.stored import Kind, Stored
 from toolcell.outputs.writer import OutputWriter
 from toolcell.redaction import Redactor, no_redaction
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 writing = ThreadPoolExecutor(4, thread_name_prefix="toolcell-outputs")
 """The threads in which outputs are written and read."""
@@ -28,14 +29,16 @@ class _NotHere(Exception):  # noqa: N818  # caught below: the work is done in a 
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """Keeps outputs of one call; `cut` says that it did not end its streams itself."""
+    """Keeps outputs of one call, for a run and a workspace.
+
+    `cut` says that the call did not end its streams itself.
+    """
 
     store: OutputStore
     call_id: str = ""
     tool_name: str = ""
-    run: str = ""
-    workspace: str = ""
     redactor: Redactor = no_redaction
+    kept_for: Mapping[str, str] = field(default_factory=dict)
     cut: bool = False
 
     def begin(self, kind: Kind) -> OutputWriter:
@@ -44,9 +47,8 @@ class Keeper:
             kind,
             call_id=self.call_id,
             tool_name=self.tool_name,
-            run=self.run,
-            workspace=self.workspace,
             redactor=self.redactor,
+            **self.kept_for,
         )
 
     def keep(self, kind: Kind, data: bytes) -> Kept:
@@ -56,16 +58,21 @@ class Keeper:
         return kept(writer.close(cut=self.cut and kind != "value"))
 
 
-async def with_keeper(
-    make: Callable[[Callable[[Kind, bytes], Kept] | None], T], keeper: Keeper | None
-) -> T:
+class Makes(Protocol[T_co]):
+    """What makes something, and gives `keep` what it leaves out."""
+
+    def __call__(self, *, keep: Callable[[Kind, bytes], Kept]) -> T_co:
+        """Make it."""
+        ...
+
+
+async def with_keeper(make: Makes[T_co], keeper: Keeper) -> T_co:
     """Make something that may have to keep outputs: here if it has not, otherwise in a thread."""
-    if keeper is None:
-        return make(None)
     try:
-        return make(_not_here)
+        return make(keep=_not_here)
     except _NotHere:
-        return await asyncio.get_running_loop().run_in_executor(writing, make, keeper.keep)
+        in_thread = partial(make, keep=keeper.keep)
+        return await asyncio.get_running_loop().run_in_executor(writing, in_thread)
 
 
 def kept(stored: Stored) -> Kept:

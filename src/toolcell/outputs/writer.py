@@ -43,7 +43,7 @@ class OutputWriter:
         self.total_bytes = 0
         self.total_lines = 0
         self.size = 0
-        self.lost = ""
+        self.lost = "" if cap else "outputs are not kept here"
         self._directory = directory
         self._cap = cap
         self._facts = {
