@@ -11,6 +11,7 @@ import itertools
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -24,6 +25,7 @@ from toolcell.events import EventKind, EventSink, no_events
 from toolcell.executor import Executor
 from toolcell.grants import RunOptions
 from toolcell.journal import EventLost, Journal, shown_arguments
+from toolcell.legible import OutputBudget
 from toolcell.model import (
     Action,
     ApprovalRequest,
@@ -33,7 +35,7 @@ from toolcell.model import (
     ToolCall,
     ToolResult,
 )
-from toolcell.outputs import OutputStore
+from toolcell.outputs import OutputStore, no_outputs
 from toolcell.policy import ToolPolicy, load_policy
 from toolcell.questions import Questions
 from toolcell.registry import ToolRegistry
@@ -68,7 +70,7 @@ class ToolController:
         spare_cells: int = 2,
         max_running: int | None = None,
         max_waiting: int = 10_000,
-        output_budget: int = 32 * 1024,
+        output_budget: OutputBudget | int = 32 * 1024,
         budget: Budget = _NO_BUDGET,
         timing: Timing = real_time,
         executor: Executor | None = None,
@@ -85,11 +87,13 @@ class ToolController:
         runs granted calls of this registry, in place of a `ToolRuntime`, whose options the other
         ones are. Raises PolicyError for a policy that cannot be used,
         WorkspaceError where it lends a workspace and there is none, and StoreError where a file
-        of approvals or events lies in it.
+        of approvals, events or outputs lies in it; where the state directory does, no outputs are
+        kept.
         """
         self.run = run or f"run-{secrets.token_hex(5)}"
         if executor is not None and executor.registry is not registry:
             raise ToolcellError("the executor prepares calls of another registry; give it this one")
+        self._given = workspace
         self.runtime = executor or ToolRuntime(
             registry,
             workspace,
@@ -99,11 +103,10 @@ class ToolController:
             max_waiting=max_waiting,
             output_budget=output_budget,
             timing=timing,
-            outputs=outputs,
+            outputs=self._outputs(outputs),
             run=self.run,
         )
         self.workspace = place_name(workspace)
-        self._given = workspace
         self._polls = itertools.count(1)
         self._approvals = approvals and self._kept_outside(approvals)
         self._clock = clock
@@ -265,8 +268,15 @@ class ToolController:
         except (EventLost, StoreError) as error:
             return steps.unrecorded(origin, error)
 
+    def _outputs(self, given: OutputStore | None) -> OutputStore:
+        if given is not None:
+            return self._kept_outside(given)
+        with suppress(StoreError):
+            return self._kept_outside(OutputStore())
+        return no_outputs
+
     def _kept_outside(self, keeper: T) -> T:
-        """Refuse a file of events or approvals where a tool could change it."""
+        """Refuse a file of events, approvals or outputs where a tool could change it."""
         path = getattr(keeper, "path", None)
         if isinstance(path, Path) and self._given is not None:
             place, spelled = Path(self._given), Path(os.path.normpath(path))

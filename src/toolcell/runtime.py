@@ -52,6 +52,7 @@ from toolcell.model import (
 )
 from toolcell.normalizer import Origin, from_inline, from_report, named, refused
 from toolcell.outputs import Keeper, OutputStore, with_keeper
+from toolcell.pages import OutputReader
 from toolcell.preparing import check_tools, prepare
 from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
@@ -108,7 +109,8 @@ class ToolRuntime:
         self._budget = OutputBudget.of(output_budget)
         self.outputs = outputs or OutputStore()
         self._kept_for = {"run": run, "workspace": place_name(workspace) or secrets.token_hex(16)}
-        self.answerers: dict[str, Answerer] = {}
+        reader = OutputReader(self.outputs, self._kept_for["workspace"], self._budget)
+        self.answerers: dict[str, Answerer] = {"read_output": reader}
         """Who answers the tools whose isolation is "controller", by the tools' names."""
         self._pools = CellPools(spare_cells)
         self._closed = False

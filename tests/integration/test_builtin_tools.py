@@ -23,7 +23,7 @@ def project(workspace: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "arguments", "output"),
     [
-        ("echo", {"text": "x\0y"}, "x\0y"),
+        ("echo", {"text": "x\0y"}, "x\\x00y"),
         ("read_file", {"path": "src/a.py"}, "one\ntwo\nthree\n"),
         ("read_file", {"path": "src/a.py", "start_line": 2, "end_line": 2}, "two\n"),
         ("read_file", {"path": "src/a.py", "start_line": 3, "end_line": 99}, "three\n"),

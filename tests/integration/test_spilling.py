@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -49,6 +50,36 @@ async def test_what_was_cut_but_never_left_memory_is_kept_too(
     text = "".join(f"{n}\n" for n in range(1, 9001)).encode()
     assert store.read(result.handles["output"]) == text
     assert store.read(result.handles["stderr"]) == text
+
+
+async def test_the_model_reads_every_byte_by_its_handle(runner: Any, store: OutputStore) -> None:
+    run = runner(outputs=store, policy="strict")
+    result = await run("echo", text="".join(f"line {n}\n" for n in range(30_000)))
+    read, more = "", {"start_line": 1}
+    while more:
+        page = await run("read_output", handle=result.handles["output"], **more)
+        assert page.success
+        assert page.truncation is None
+        text, _, note = page.output.rpartition("\n")
+        found = re.search(r"to go on: (\{.*\})\]$", note)
+        read, more = f"{read}{text}\n", json.loads(found[1]) if found else {}
+    assert read == "".join(f"line {n}\n" for n in range(30_000))
+    found = await run("read_output", handle=result.handles["output"], search="^line 2999[89]$")
+    assert found.output.startswith("29999: line 29998\n30000: line 29999\n[2 matching lines")
+
+
+async def test_a_handle_does_not_open_for_another_workspace(
+    runner: Any, store: OutputStore, tmp_path: Any
+) -> None:
+    result = await runner(outputs=store).sh("seq 1 9000")
+    (tmp_path / "other").mkdir()
+    for lend in (tmp_path / "other", None):
+        other = runner(outputs=store, lend=lend, cell={"workspace": "none"})
+        answer = await other("read_output", handle=result.handles["output"])
+        assert answer.error.category == "tool_error"
+        assert "another workspace" in answer.error.message
+    again = await runner(outputs=store)("read_output", handle=result.handles["output"])
+    assert again.output.startswith("1\n2\n")
 
 
 async def test_small_output_does_not_touch_the_disk(runner: Any, store: OutputStore) -> None:

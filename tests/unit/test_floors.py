@@ -38,6 +38,7 @@ ROOMS = {
         *["cells.account", "cells.parcels", "cells.tree", "cells.cell", "cells.process"],
     ],
     4: [
+        "pages",
         "cells.lending",
         "cells.workspace",
         "cells.plan",

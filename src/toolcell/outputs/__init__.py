@@ -9,13 +9,14 @@ keeper      what one call keeps, without holding up the event loop
 """
 
 from toolcell.outputs.keeper import Keeper, kept, with_keeper, writing
-from toolcell.outputs.store import OutputStore, no_outputs
+from toolcell.outputs.store import OpenOutput, OutputStore, no_outputs
 from toolcell.outputs.stored import Kind, Pruned, Stored
 from toolcell.outputs.writer import OutputWriter
 
 __all__ = [
     "Keeper",
     "Kind",
+    "OpenOutput",
     "OutputStore",
     "OutputWriter",
     "Pruned",

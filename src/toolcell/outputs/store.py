@@ -1,11 +1,11 @@
 """The store of outputs: begin one, read one by its handle, list them, remove some."""
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -17,6 +17,22 @@ from toolcell.outputs.writer import OutputWriter
 
 CAP = 64 * 1024**2
 QUOTA = 1024**3
+_AT_ONCE = 1024**2
+
+
+class OpenOutput(NamedTuple):
+    """An output that is open for reading."""
+
+    stored: Stored
+    fd: int
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return at most `size` bytes from `start` on."""
+        parts = []
+        while size > 0 and (data := os.pread(self.fd, min(size, _AT_ONCE), start)):
+            parts.append(data)
+            start, size = start + len(data), size - len(data)
+        return b"".join(parts)
 
 
 class OutputStore:
@@ -56,19 +72,27 @@ class OutputStore:
             )
         return stored
 
+    @contextmanager
+    def opened(self, handle: str, workspace: str | None = None) -> Iterator[OpenOutput]:
+        """Open an output for reading; it stays whole even if it is removed meanwhile.
+
+        Raises as `get` does, and StoreError where the file cannot be read.
+        """
+        stored = self.get(handle, workspace)
+        try:
+            with self._directory.opened(handle) as fd:
+                yield OpenOutput(stored, fd)
+        except FileNotFoundError:  # removed this moment
+            raise UnknownOutputError(f"{handle} was removed just now") from None
+        except OSError as error:
+            raise StoreError(f"{self.path / handle} cannot be read: {error.strerror}") from error
+
     def read(
         self, handle: str, start: int = 0, size: int | None = None, *, workspace: str | None = None
     ) -> bytes:
-        """Return at most `size` bytes from `start` on, all if not given; raises as `get` does."""
-        stored = self.get(handle, workspace)
-        wanted = stored.size if size is None else size
-        try:
-            with self._directory.opened(handle) as fd:
-                return _read(fd, start, wanted)
-        except FileNotFoundError:  # removed this moment
-            return self.read(handle, start, size, workspace=workspace)
-        except OSError as error:
-            raise StoreError(f"{self.path / handle} cannot be read: {error.strerror}") from error
+        """Return at most `size` bytes from `start` on, all if not given; raises as `opened`."""
+        with self.opened(handle, workspace) as output:
+            return output.read(start, output.stored.size if size is None else size)
 
     def list(self) -> list[Stored]:
         """Return what is kept, the oldest first."""
@@ -137,14 +161,6 @@ class OutputStore:
         with suppress(ValidationError):  # edited into something else
             return Stored.model_validate_json(text) if text is not None else None
         return None
-
-
-def _read(fd: int, start: int, size: int) -> bytes:
-    parts = []
-    while size > 0 and (data := os.pread(fd, min(size, 1024**2), start)):
-        parts.append(data)
-        start, size = start + len(data), size - len(data)
-    return b"".join(parts)
 
 
 no_outputs = OutputStore("/dev/null", cap=0)

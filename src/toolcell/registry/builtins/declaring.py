@@ -31,7 +31,10 @@ def declare(
     annotations: ToolAnnotations,
     **options: Any,
 ) -> ToolDefinition:
-    """Define a tool whose handler is the function of its name in a module of the workers."""
+    """Define a tool whose handler is the function of its name, in a module of the workers' tools.
+
+    A module with a dot in its name is one of toolcell's own, which answers the call itself.
+    """
     options.setdefault("paths", ("path",) if "path" in model.model_fields else ())
     return ToolDefinition(
         spec=ToolSpec(
@@ -40,7 +43,9 @@ def declare(
             input_schema=schema_of(model),
             annotations=annotations,
         ),
-        handler=HandlerRef(module=f"{_HANDLERS}.{module}", function=name),
+        handler=HandlerRef(
+            module=module if "." in module else f"{_HANDLERS}.{module}", function=name
+        ),
         idempotent=bool(annotations.idempotent),
         arguments_model=model,
         **options,
