@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolcell.blocking import BlockingController as BlockingController
     from toolcell.controller import ToolController as ToolController
     from toolcell.declare import ToolError as ToolError
+    from toolcell.declare import Waiting as Waiting
     from toolcell.declare import tool as tool
     from toolcell.errors import DuplicateToolError as DuplicateToolError
     from toolcell.errors import GrantError as GrantError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from toolcell.model import ApprovalRequest as ApprovalRequest
     from toolcell.model import ApprovalResponse as ApprovalResponse
     from toolcell.model import ApprovalState as ApprovalState
+    from toolcell.model import Budget as Budget
     from toolcell.model import Category as Category
     from toolcell.model import CellSettings as CellSettings
     from toolcell.model import Enforcement as Enforcement
@@ -50,12 +52,14 @@ if TYPE_CHECKING:
     from toolcell.model import PolicyDecision as PolicyDecision
     from toolcell.model import PreparedToolCall as PreparedToolCall
     from toolcell.model import RunGrant as RunGrant
+    from toolcell.model import Spent as Spent
     from toolcell.model import Status as Status
     from toolcell.model import ToolCall as ToolCall
     from toolcell.model import ToolDefinition as ToolDefinition
     from toolcell.model import ToolResult as ToolResult
     from toolcell.model import ToolSpec as ToolSpec
     from toolcell.model import Truncation as Truncation
+    from toolcell.model import WaitingInfo as WaitingInfo
     from toolcell.policy import Condition as Condition
     from toolcell.policy import Decider as Decider
     from toolcell.policy import Rule as Rule
@@ -64,6 +68,8 @@ if TYPE_CHECKING:
     from toolcell.redaction import Redactor as Redactor
     from toolcell.registry import ToolRegistry as ToolRegistry
     from toolcell.runtime import ToolRuntime as ToolRuntime
+    from toolcell.streaming import Chunk as Chunk
+    from toolcell.streaming import OutputStream as OutputStream
     from toolcell.tracing import Tracing as Tracing
 
 __version__ = "0.1.0"
@@ -72,7 +78,7 @@ _HOMES = {
     "approvals": ("ApprovalStore", "PendingApprovals", "Spending", "SqliteApprovals"),
     "blocking": ("BlockingController",),
     "controller": ("ToolController",),
-    "declare": ("ToolError", "tool"),
+    "declare": ("ToolError", "Waiting", "tool"),
     "errors": (
         "DuplicateToolError",
         "GrantError",
@@ -92,6 +98,7 @@ _HOMES = {
         "ApprovalRequest",
         "ApprovalResponse",
         "ApprovalState",
+        "Budget",
         "Category",
         "CellSettings",
         "Enforcement",
@@ -101,17 +108,20 @@ _HOMES = {
         "PolicyDecision",
         "PreparedToolCall",
         "RunGrant",
+        "Spent",
         "Status",
         "ToolCall",
         "ToolDefinition",
         "ToolResult",
         "ToolSpec",
         "Truncation",
+        "WaitingInfo",
     ),
     "policy": ("Condition", "Decider", "Rule", "ToolPolicy", "load_policy"),
     "redaction": ("Redactor",),
     "registry": ("ToolRegistry",),
     "runtime": ("ToolRuntime",),
+    "streaming": ("Chunk", "OutputStream"),
     "tracing": ("Tracing",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

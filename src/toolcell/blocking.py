@@ -6,8 +6,9 @@ at once and the pool goes on making cells between calls.
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -15,9 +16,10 @@ from typing import Any, TypeVar
 from toolcell.controller import ToolController
 from toolcell.errors import ToolcellError
 from toolcell.grants import RunOptions
-from toolcell.model import ApprovalRequest, ApprovalResponse, ToolCall, ToolResult
+from toolcell.model import ApprovalRequest, ApprovalResponse, Spent, ToolCall, ToolResult
 from toolcell.policy import ToolPolicy
 from toolcell.registry import ToolRegistry
+from toolcell.streaming import Chunk, OutputStream
 
 T = TypeVar("T")
 
@@ -49,6 +51,11 @@ class BlockingController:
         return self._controller
 
     @property
+    def spent(self) -> Spent:
+        """What the calls of this run have used of its budget."""
+        return self._controller.spent
+
+    @property
     def stopped(self) -> str:
         """Why this run takes no more calls; empty while it does."""
         return self._controller.stopped
@@ -59,6 +66,18 @@ class BlockingController:
         """Take one call as far as it goes: to its result, or to a question for a person."""
         return self._wait(self._controller.handle(call, options))
 
+    def stream(
+        self, call: ToolCall, options: RunOptions | None = None, *, redacted: bool = False
+    ) -> "BlockingStream":
+        """Take one call as `handle` does, with its output as an iterator while it runs."""
+        return BlockingStream(self._controller.stream(call, options, redacted=redacted), self._wait)
+
+    def poll(
+        self, result: ToolResult, options: RunOptions | None = None
+    ) -> ToolResult | ApprovalRequest:
+        """Ask how a call that waits goes on, by the tool that it named for this."""
+        return self._wait(self._controller.poll(result, options))
+
     def resolve(self, response: ApprovalResponse, options: RunOptions | None = None) -> ToolResult:
         """Take a person's answer; raises UnknownApprovalError for a question never asked here."""
         return self._wait(self._controller.resolve(response, options))
@@ -68,7 +87,7 @@ class BlockingController:
         return self._wait(self._controller.wait(request, options))
 
     def cancel(self, call_id: str) -> bool:
-        """End a running call by its id; False if none runs."""
+        """End the calls of an id, wherever on their way they are; False if there is none."""
 
         async def cancel() -> bool:
             return self._controller.cancel(call_id)
@@ -124,3 +143,46 @@ class BlockingController:
             except CancelledError:
                 raise KeyboardInterrupt from None
             raise
+
+
+class BlockingStream:
+    """`OutputStream` without async: what one call writes, chunk by chunk, and then its outcome.
+
+    for chunk in stream:
+        print(chunk.text, end="")
+    result = stream.outcome()
+    """
+
+    def __init__(
+        self, stream: OutputStream, wait: Callable[[Coroutine[Any, Any, Any]], Any]
+    ) -> None:
+        """Take a stream, and what waits for coroutines of its loop."""
+        self._stream = stream
+        self._wait = wait
+
+    def __iter__(self) -> Iterator[Chunk]:
+        chunks = aiter(self._stream)
+
+        async def following() -> Chunk | None:
+            return await anext(chunks, None)
+
+        try:
+            while (chunk := self._wait(following())) is not None:
+                yield chunk
+        finally:
+            self.close()
+
+    def outcome(self) -> ToolResult | ApprovalRequest:
+        """Return what became of the call once it has; output that nobody took is passed over."""
+        outcome: ToolResult | ApprovalRequest = self._wait(self._stream.outcome())
+        return outcome
+
+    @property
+    def result(self) -> ToolResult | ApprovalRequest | None:
+        """The result of the call, or the question that it has become; None before its end."""
+        return self._stream.result
+
+    def close(self) -> None:
+        """End the call where it still runs."""
+        with suppress(ToolcellError):  # the controller was closed, which ended the call
+            self._wait(self._stream.aclose())

@@ -101,7 +101,7 @@ async def expiring(
         return
 
     async def expire() -> None:
-        await timing.sleep(seconds)
+        await timing.elapse(seconds)
         cancellation.expire()
 
     timer = asyncio.create_task(expire())

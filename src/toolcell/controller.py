@@ -41,6 +41,7 @@ from toolcell.questions import Questions
 from toolcell.registry import ToolRegistry
 from toolcell.runtime import ToolRuntime
 from toolcell.steps import Steps
+from toolcell.streaming import OutputStream
 from toolcell.timing import Timing, real_time
 
 T = TypeVar("T")
@@ -165,6 +166,26 @@ class ToolController:
         """Take one call as far as it goes: to its result, or to a question for a person."""
         with self._steps.cancellable(call.call_id) as cancellation:
             return await self._taken(call, options, cancellation)
+
+    def stream(
+        self, call: ToolCall, options: RunOptions | None = None, *, redacted: bool = False
+    ) -> OutputStream:
+        """Take one call as `handle` does, with its output as an iterator of chunks while it runs.
+
+        async for chunk in controller.stream(call): ...
+
+        The chunks are as the tool wrote them, or `redacted` as the policy says. `outcome` of what
+        this returns is then what `handle` returns. To leave the iterator early ends the call.
+        """
+        redactor = self._steps.journal.redactor if redacted else None
+
+        async def take(
+            options: RunOptions, cancellation: Cancellation
+        ) -> ToolResult | ApprovalRequest:
+            with self._steps.cancellable(call.call_id, cancellation):
+                return await self._taken(call, options, cancellation)
+
+        return OutputStream(take, options, redactor)
 
     async def resolve(
         self, response: ApprovalResponse, options: RunOptions | None = None

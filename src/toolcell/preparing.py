@@ -1,5 +1,7 @@
 """Preparing: from what a model proposed to a call that could run, or to why it cannot."""
 
+from typing import Any
+
 from toolcell import rejections
 from toolcell.arguments import InvalidArguments, check_schema, validate
 from toolcell.bounds import check_limits
@@ -19,10 +21,14 @@ def check_tools(registry: ToolRegistry) -> None:
                 f"{definition.name} is asked for by {definition.poll!r}, which is not a tool here; "
                 "register it before the controller is made"
             )
-        if poll and "handle" not in poll.spec.input_schema.get("properties", {}):
+        if poll and not _takes(poll.spec.input_schema, "handle"):
             raise RegistrationError(
                 f"{definition.name} is asked for by {poll.name}, which has to take a `handle`"
             )
+
+
+def _takes(schema: dict[str, Any], name: str) -> bool:
+    return name in schema.get("properties", {}) or schema.get("additionalProperties", True) is True
 
 
 def prepare(registry: ToolRegistry, origin: Origin) -> PreparedToolCall | ToolResult:

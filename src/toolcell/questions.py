@@ -127,7 +127,9 @@ class Questions:
         store = self._store()
         try:
             with cancellation.interrupts():
-                approval = await answered(store, request.approval_id)
+                approval = await answered(
+                    store, request.approval_id, sleep=self._steps.timing.sleep
+                )
         except Withdrawn:
             store.cancel(request.approval_id)
             approval = store.get(request.approval_id)

@@ -200,7 +200,7 @@ class ToolRuntime:
             enforcement,
             self._budget,
             attempt.number,
-            attempt.prepared.definition.poll,
+            attempt.prepared.definition.asked_by,
         )
         return await with_keeper(make, self._keeper(attempt))
 

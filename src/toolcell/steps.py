@@ -57,6 +57,7 @@ class Steps:
         self.journal = journal
         self.stopped = ""
         self._workspace = workspace
+        self.timing = timing
         self.ledger = Ledger(timing)
         self._budget = budget
         self._waits = Waits()

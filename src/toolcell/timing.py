@@ -17,7 +17,11 @@ class Timing(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Pause: the caller goes on once so much time has been let pass."""
+        ...
+
+    async def elapse(self, seconds: float) -> None:
+        """Wait until so much time has passed, while something else goes on: a deadline."""
         ...
 
     def jitter(self) -> float:
@@ -33,7 +37,11 @@ class RealTime:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Pause."""
+        await asyncio.sleep(seconds)
+
+    async def elapse(self, seconds: float) -> None:
+        """Wait until so much time has passed."""
         await asyncio.sleep(seconds)
 
     def jitter(self) -> float:

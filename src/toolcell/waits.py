@@ -11,6 +11,7 @@ from toolcell.model import PreparedToolCall, Status, ToolResult
 from toolcell.normalizer import Origin
 
 _MOST = 1000
+_MOST_ALIKE = 100  # of one handle, which a tool may give to every call
 
 Key = tuple[str, str]
 
@@ -34,14 +35,16 @@ class Waits:
         asked = _asked(prepared)
         if result.status is Status.WAITING:
             waiting = self._calls.pop(asked, []) if asked in self._calls else [origin]
-            self._keep(_following(prepared, result) or asked, waiting)
+            self._keep(_following(result), waiting)
             return []
         return self._calls.pop(asked, []) if _settles(result) else []
 
     def _keep(self, key: Key, calls: list[Origin]) -> None:
         if not all(key):
-            return  # no tool is asked for it
-        self._calls.setdefault(key, []).extend(calls)
+            return
+        there = self._calls.setdefault(key, [])
+        there.extend(calls)
+        del there[:-_MOST_ALIKE]
         self._calls.move_to_end(key)
         if len(self._calls) > _MOST:
             self._calls.popitem(last=False)
@@ -53,15 +56,10 @@ def _asked(prepared: PreparedToolCall) -> Key:
     return prepared.definition.name, handle if isinstance(handle, str) else ""
 
 
-def _following(prepared: PreparedToolCall, result: ToolResult) -> Key | None:
-    """Whom to ask next, and by which handle; a tool that is asked may be asked again."""
+def _following(result: ToolResult) -> Key:
+    """Whom to ask next, and by which handle; empty where no tool is asked."""
     waiting = result.waiting
-    if waiting is None:
-        return None
-    if waiting.poll:
-        return waiting.poll, waiting.handle
-    asks = "handle" in prepared.arguments
-    return (prepared.definition.name, waiting.handle) if asks else ("", "")
+    return (waiting.poll, waiting.handle) if waiting and waiting.poll else ("", "")
 
 
 def _settles(result: ToolResult) -> bool:

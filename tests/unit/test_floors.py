@@ -65,12 +65,14 @@ ROOMS = {
         "executor",
         "ledger",
         "waits",
+        "streaming",
         "runtime",
         "steps",
         "questions",
         "controller",
     ],
     6: ["tracing", "blocking", "doctor", "cli", "__main__"],
+    7: ["testing"],
 }
 FLOOR = {f"toolcell.{room}": floor for floor, rooms in ROOMS.items() for room in rooms}
 # Parts of one machine, each may use those named before it.
@@ -88,6 +90,7 @@ IN_ORDER += [
     "toolcell.executor",
     "toolcell.ledger",
     "toolcell.waits",
+    "toolcell.streaming",
 ]
 IN_ORDER += ["toolcell.runtime", "toolcell.steps", "toolcell.questions", "toolcell.controller"]
 # A door opens into a room of its own floor; nothing else does.

@@ -24,13 +24,14 @@ class Hands:
         return self.now
 
     async def sleep(self, seconds):
-        if seconds >= 1:  # a deadline, which is not met here
-            await asyncio.Event().wait()
         self.slept.append(seconds)
         if self.held:
             self.held.set()
             await asyncio.Event().wait()
         self.now += seconds
+
+    async def elapse(self, seconds):
+        await asyncio.Event().wait()
 
     def jitter(self):
         return self.chance

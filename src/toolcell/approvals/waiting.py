@@ -1,6 +1,7 @@
 """Waiting for a person's answer, which another process may write."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from toolcell.approvals.store import ApprovalStore
 from toolcell.model import Approval, ApprovalState
@@ -9,7 +10,12 @@ _SLOWER = 1.5
 
 
 async def answered(
-    store: ApprovalStore, approval_id: str, *, at_first: float = 0.02, at_most: float = 0.5
+    store: ApprovalStore,
+    approval_id: str,
+    *,
+    at_first: float = 0.02,
+    at_most: float = 0.5,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Approval:
     """Return an approval once it is no longer pending: answered, taken back or expired.
 
@@ -23,5 +29,5 @@ async def answered(
         approval = await asyncio.to_thread(store.get, approval_id)
         if approval.state is not ApprovalState.PENDING:
             return approval
-        await asyncio.sleep(pause)
+        await sleep(pause)
         pause = min(pause * _SLOWER, at_most)

@@ -52,7 +52,7 @@ def run_batch(
 
         def emit(result: ToolResult) -> None:
             nonlocal failed
-            failed += not result.success
+            failed += result.error is not None
             if table:
                 kept.append(result)
             else:

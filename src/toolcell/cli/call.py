@@ -61,6 +61,8 @@ def _print_result(result: ToolResult) -> None:
     ):
         if text:
             print(text, end="" if text.endswith("\n") else "\n", file=stream)
+    if result.waiting:
+        print(f"toolcell: {visible(result.waiting.told())}", file=sys.stderr)
     if result.error:
         message = visible(result.error.message)
         print(f"toolcell: {result.error.category}: {message}", file=sys.stderr)

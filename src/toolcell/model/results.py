@@ -153,6 +153,12 @@ class ResultMetadata(Frozen):
 
 WaitingState = Literal["accepted", "queued", "dry_run"]
 
+_STATES: dict[WaitingState, str] = {
+    "accepted": "The call was accepted and is not done yet",
+    "queued": "The call is in a queue and is not done yet",
+    "dry_run": "This was a dry run: nothing was done yet",
+}
+
 
 class WaitingInfo(Frozen):
     """What a tool answered that is not done: taken up, in a queue, or only tried out.
@@ -164,6 +170,17 @@ class WaitingInfo(Frozen):
     handle: str = Field(min_length=1, max_length=512)
     note: str = Field(default="", max_length=4000)
     poll: str | None = None
+
+    def told(self) -> str:
+        """Say in words where the call stands, and how to go on."""
+        handle = json.dumps(self.handle, ensure_ascii=False)
+        note = f": {self.note}" if self.note else ""
+        how = (
+            f'To go on, call {self.poll} with {{"handle": {handle}}}.'
+            if self.poll
+            else "No tool settles it; do not call again to find out."
+        )
+        return f"{_STATES[self.state]}, under the handle {handle}{note}. {how}"
 
 
 class ToolResult(Frozen):
@@ -237,7 +254,7 @@ class ToolResult(Frozen):
         parts += told_artifacts(self.artifacts, self.refused_artifacts)
         parts += told_changes(self.changes, self.changes_note)
         if self.waiting:
-            parts.append(_how_to_go_on(self.waiting))
+            parts.append(f"[waiting: {self.waiting.state}] {self.waiting.told()}")
         if self.error:
             parts.append(_account(self.status, self.error, self.metadata.attempts))
         return "\n".join(part.rstrip("\n") for part in parts) or "(no output)"
@@ -263,25 +280,6 @@ def summary_lines(*, success: bool) -> int:
 def _beginning(line: str) -> str:
     over = len(line) - _SUMMARY_LINE
     return line if over <= 0 else f"{line[:_SUMMARY_LINE]}[... {over:,} more characters]"
-
-
-_STATES = {
-    "accepted": "The call was accepted and is not done yet",
-    "queued": "The call is in a queue and is not done yet",
-    "dry_run": "This was a dry run: nothing was done yet",
-}
-
-
-def _how_to_go_on(waiting: WaitingInfo) -> str:
-    handle = json.dumps(waiting.handle, ensure_ascii=False)
-    note = f": {waiting.note}" if waiting.note else ""
-    how = (
-        f'To go on, call {waiting.poll} with {{"handle": {handle}}}.'
-        if waiting.poll
-        else "No tool settles it; do not call again to find out."
-    )
-    where = f"{_STATES[waiting.state]}, under the handle {handle}{note}"
-    return f"[waiting: {waiting.state}] {where}. {how}"
 
 
 def _account(status: Status, error: ErrorInfo, attempts: int) -> str:

@@ -127,6 +127,12 @@ class ToolDefinition(Frozen):
         return self
 
     @property
+    def asked_by(self) -> str | None:
+        """The tool that takes the handle of an answer that waits: its `poll`, or one like that."""
+        asks = "handle" in self.spec.input_schema.get("properties", {})
+        return self.poll or (self.name if asks else None)
+
+    @property
     def name(self) -> str:
         """The tool's name."""
         return self.spec.name

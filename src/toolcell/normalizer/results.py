@@ -126,7 +126,7 @@ def from_report(
         verdict.error,
         "cell",
         enforcement,
-        waiting=_asked_by(definition.poll, waiting, redactor),
+        waiting=_asked_by(definition.asked_by, waiting, redactor),
         verdict=verdict,
         metadata=metadata,
         output=output,
