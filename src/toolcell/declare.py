@@ -28,6 +28,10 @@ class Declaration:
     paths: tuple[str, ...] = ()
     limit_arguments: Mapping[str, str] = field(default_factory=dict)
     poll: str | None = None
+    shell_directory: str | None = None
+    shell_variables: str | None = None
+    shell_input: str | None = None
+    artifacts: tuple[str, ...] = ()
 
 
 class ToolError(Exception):
@@ -88,6 +92,10 @@ def tool(
     paths: tuple[str, ...] = (),
     limit_arguments: Mapping[str, str] = ...,
     poll: str | None = None,
+    shell_directory: str | None = None,
+    shell_variables: str | None = None,
+    shell_input: str | None = None,
+    artifacts: tuple[str, ...] = (),
 ) -> Callable[[F], F]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Declare a typed function a tool; it stays the plain function that it was.
@@ -99,7 +107,10 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     the workspace (parameters annotated as Path are known to be): a policy can look into them.
     `limit_arguments` maps parameters to limits of the call (wall, cpu, memory, processes, output)
     that their values narrow: seconds, bytes or a count. `poll` names the tool that takes the
-    `handle` of an answer that is `Waiting`.
+    `handle` of an answer that is `Waiting`. `shell_directory`, `shell_variables` (a dict) and
+    `shell_input` name what the tool puts around its line. `artifacts` are globs below the
+    workspace, such as "report/**/*.html": files that fit one come back with the result where the
+    call made or changed them.
     """
     declaration = Declaration(**options)
 

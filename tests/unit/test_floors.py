@@ -49,6 +49,7 @@ ROOMS = {
         "cells.supervisor",
         "cells.attestation",
         "cells.pool",
+        "artifacts",
         "bounds",
         "cancellation",
         "grants",

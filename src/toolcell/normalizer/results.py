@@ -132,7 +132,7 @@ def from_report(
         output=output,
         truncation=output_cut,
         structured=None if isinstance(value, str) else value,
-        left=report.left,
+        left=_files(report.left, redactor),
     )
 
 
@@ -212,6 +212,23 @@ def _redacted(error: ErrorInfo, redactor: Redactor) -> ErrorInfo:
     }
     told["message"] = told["message"] or "the tool's message has nothing to show"
     return error if told == words else error.model_copy(update=told)
+
+
+def _files(left: LeftFiles, redactor: Redactor) -> LeftFiles:
+    """What is told of files: their names may hold secrets."""
+    if redactor is no_redaction or left == _NO_FILES:
+        return left
+
+    def renamed(each: Any, field: str) -> Any:
+        return each.model_copy(update={field: redactor.text(getattr(each, field))})
+
+    return left.model_copy(
+        update={
+            "artifacts": tuple(renamed(each, "name") for each in left.artifacts),
+            "refused": tuple(renamed(each, "name") for each in left.refused),
+            "changes": tuple(renamed(each, "path") for each in left.changes),
+        }
+    )
 
 
 def _result(

@@ -114,10 +114,14 @@ class Decider:
     async def read_ahead(self, prepared: PreparedToolCall) -> Line | None:
         """Read a line that a rule looks into, so that other calls go on while the parser works."""
         proposal = Proposal.of(prepared, self.workspace)
-        line = proposal.line
-        if line is None or not any(layer.rules_for(proposal).reads_line for layer in self.layers):
+        line, around = proposal.line, proposal.around
+        if (
+            line is None
+            or around is None
+            or not any(layer.rules_for(proposal).reads_line for layer in self.layers)
+        ):
             return None
-        return await read_in_thread(line)
+        return await read_in_thread(line, around)
 
     def prefix(self, prepared: PreparedToolCall) -> tuple[str, ...]:
         """Return the start of the one command of a line that is asked about, if it is plain.

@@ -12,7 +12,7 @@ from toolcell.model import PreparedToolCall, ToolDefinition
 from toolcell.policy.patches import files_named
 from toolcell.policy.paths import Workspace
 from toolcell.policy.schemas import path_arguments, values_at
-from toolcell.shell import Command, Line, listed, read_line
+from toolcell.shell import Around, Command, Line, listed, read_line
 
 _OF_THE_SHELL = listed(
     ": true false test [ exit return break continue pwd shift wait cd pushd popd dirs echo printf"
@@ -78,10 +78,31 @@ class Proposal:
         value = self.arguments.get(name) if name else None
         return value if isinstance(value, str) else None
 
+    @property
+    def around(self) -> Around | None:
+        """What the call puts around its line; None where that cannot be read."""
+        directory = self._beside(self.definition.shell_directory)
+        variables = self._beside(self.definition.shell_variables) or {}
+        stdin = self._beside(self.definition.shell_input)
+        texts = [each for each in (directory, stdin) if each is not None]
+        if not isinstance(variables, dict):
+            return None
+        if not all(isinstance(each, str) for each in [*texts, *variables, *variables.values()]):
+            return None
+        return Around(directory or "", tuple(sorted(variables.items())), stdin)
+
+    def _beside(self, name: str | None) -> Any:
+        return self.arguments.get(name) if name else None
+
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The parts of the call, its line read."""
-        return CALL if self.line is None else parts_of(self._read or read_line(self.line))
+        if self.line is None:
+            return CALL
+        around = self.around
+        if around is None:
+            return (Part("unreadable", doubt="what the call puts around its line is no text"),)
+        return parts_of(self._read or read_line(self.line, around))
 
     @cached_property
     def written(self) -> tuple[str | None, ...]:

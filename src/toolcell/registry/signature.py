@@ -70,6 +70,10 @@ def define(function: Callable[..., Any]) -> ToolDefinition:
             paths=declared.paths,
             limit_arguments=dict(declared.limit_arguments),
             poll=declared.poll,
+            shell_directory=declared.shell_directory,
+            shell_variables=declared.shell_variables,
+            shell_input=declared.shell_input,
+            artifacts=declared.artifacts,
             typed=tuple(
                 name for name, hint in hints.items() if name != "return" and not _is_native(hint)
             ),
@@ -84,7 +88,8 @@ def _check_named(name: str, declared: Declaration, hints: dict[str, Any]) -> Non
     for named in (
         *declared.paths,
         *declared.limit_arguments,
-        *filter(None, [declared.shell_line]),
+        *filter(None, [declared.shell_line, declared.shell_directory]),
+        *filter(None, [declared.shell_variables, declared.shell_input]),
     ):
         if named not in hints or named == "return":
             raise RegistrationError(

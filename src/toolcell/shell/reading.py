@@ -73,6 +73,17 @@ class Reading:
         self.writing = Writing()
         self.values = Values()
 
+    def begins_with(self, name: str, value: str) -> None:
+        """Take a variable that is set when the line begins."""
+        self._add(("export", f"{name}={value}"), [])
+        self.sets(name, value)
+
+    def begins_in(self, directory: str) -> None:
+        """Take the directory that the line begins in, for certain."""
+        self._add(("cd", directory), [])
+        self.writing.directories.enter(directory)
+        self.writing.directories.narrow()
+
     def finish(self) -> Line:
         """Return the facts, with the doubts that only the whole line can tell."""
         commands = self._found
