@@ -5,6 +5,7 @@ import sys
 
 from toolcell.cli.asking import ask_or_wait
 from toolcell.cli.exits import of_call
+from toolcell.cli.files import print_files
 from toolcell.cli.setup import Setup
 from toolcell.errors import ToolcellError
 from toolcell.model import ApprovalRequest, Category, ToolCall, ToolResult
@@ -63,6 +64,7 @@ def _print_result(result: ToolResult) -> None:
             print(text, end="" if text.endswith("\n") else "\n", file=stream)
     if result.waiting:
         print(f"toolcell: {visible(result.waiting.told())}", file=sys.stderr)
+    print_files(result)
     if result.error:
         message = visible(result.error.message)
         print(f"toolcell: {result.error.category}: {message}", file=sys.stderr)

@@ -9,6 +9,7 @@ import sys
 from toolcell.cells.captures import Stream
 from toolcell.cli.asking import ask_or_wait
 from toolcell.cli.exits import of_command
+from toolcell.cli.files import print_files
 from toolcell.cli.setup import Setup
 from toolcell.grants import RunOptions
 from toolcell.model import ApprovalRequest, Category, ToolCall, ToolResult
@@ -34,10 +35,12 @@ def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool)
             "it again",
             file=sys.stderr,
         )
-    elif outcome.error and outcome.error.category is not Category.EXIT_CODE:
-        print(f"toolcell: {visible(outcome.error.message)}", file=sys.stderr)
-        if outcome.error.hint:
-            print(f"toolcell: {visible(outcome.error.hint)}", file=sys.stderr)
+    else:
+        print_files(outcome)
+        if outcome.error and outcome.error.category is not Category.EXIT_CODE:
+            print(f"toolcell: {visible(outcome.error.message)}", file=sys.stderr)
+            if outcome.error.hint:
+                print(f"toolcell: {visible(outcome.error.hint)}", file=sys.stderr)
     return of_command(outcome)
 
 

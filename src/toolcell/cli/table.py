@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from toolcell.cli.files import in_a_cell
 from toolcell.model import Category, Status, ToolResult
 from toolcell.visible import visible_line
 
@@ -38,7 +39,7 @@ def print_table(results: list[ToolResult]) -> None:
             escape(visible_line(result.call_id)),
             _decision(result),
             f"[{style}]{result.status}[/{style}]",
-            escape(_why(result)),
+            escape(_why(result) + in_a_cell(result)),
             _time(result.latency_ms),
         )
     console.print(table)

@@ -1,0 +1,46 @@
+"""Claims of `toolcell.cli.files`: what came of a call is told beside its output."""
+
+from toolcell.cli.files import in_a_cell, print_files
+from toolcell.model import Artifact, FileChange, RefusedArtifact
+
+from .samples import result
+
+PLOT = Artifact(handle="art-x", name="plot.png", media_type="image/png", size=12345, sha256="0")
+
+
+def test_artifacts_and_changes_go_to_standard_error(capsys):
+    print_files(
+        result(
+            output="data",
+            artifacts=(PLOT,),
+            refused_artifacts=(RefusedArtifact(name="pipe", reason="it is a pipe"),),
+            changes=(FileChange(path="a", kind="changed", size_before=1, size=2000),),
+            changes_note="5 further files changed",
+        )
+    )
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "[artifacts]",
+        "art-x  plot.png (image/png, 12,345 bytes)",
+        "pipe did not come back: it is a pipe",
+        "[changed files]",
+        "changed a (1 -> 2,000 bytes)",
+        "5 further files changed",
+        "toolcell: toolcell output show art-x shows the first",
+    ]
+    print_files(result())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_table_names_the_first_artifact_and_counts_the_others():
+    assert in_a_cell(result()) == ""
+    assert in_a_cell(result(artifacts=(PLOT,))) == " [art-x plot.png, 12,345 bytes]"
+    assert in_a_cell(result(artifacts=(PLOT, PLOT))).endswith("bytes and 1 more]")
+
+
+def test_the_model_reads_a_bounded_list_of_each():
+    many = [FileChange(path=str(n), kind="added", size=n) for n in range(100)]
+    text = result(changes=tuple(many), changes_note="7 further files changed").for_llm()
+    assert text.count("added") == 30
+    assert text.endswith("... and 70 more\n7 further files changed")
