@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from toolcell.cancellation import Cancellation
-from toolcell.cells.supervisor import Stream, Tap
+from toolcell.cells.captures import Stream
+from toolcell.cells.supervisor import Tap
 from toolcell.grants import RunOptions
 from toolcell.model import ApprovalRequest, ToolResult
 from toolcell.redaction import Redactor
