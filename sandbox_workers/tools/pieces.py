@@ -51,6 +51,15 @@ def pieces(path: str) -> Iterator[tuple[bytes, bool]]:
         os.close(file)
 
 
+def is_text(path: str) -> bool:
+    """Say whether a regular file begins as a text does; raises OSError."""
+    file = _opened(path)
+    try:
+        return not is_binary(os.read(file, FIRST))
+    finally:
+        os.close(file)
+
+
 def text_of(data: bytes, *, first: bool) -> str:
     """Decode a piece: a byte that is not UTF-8 is one lone surrogate, CR LF ends a line.
 

@@ -8,7 +8,14 @@ from sandbox_workers.patterns.nodes import Node
 from sandbox_workers.tools import ripgrep
 from sandbox_workers.tools.answering import counted, named
 from sandbox_workers.tools.excerpts import Excerpt, Page
-from sandbox_workers.tools.pieces import BinaryFileError, LongLineError, pieces, text_of
+from sandbox_workers.tools.pieces import (
+    LONGEST_LINE,
+    BinaryFileError,
+    LongLineError,
+    is_text,
+    pieces,
+    text_of,
+)
 
 # What one search reads, so that it ends in a few seconds.
 MOST_BYTES = {Pace.FAST: 1 << 30, Pace.MIDDLING: 256 << 20, Pace.SLOW: 64 << 20}
@@ -30,6 +37,8 @@ class Scan:
         self._unreadable: list[str] = []
         self._unread: list[str] = []
         self._in_part: list[str] = []
+        # Files that can hold a line which is not read: whether they do is told with ripgrep too.
+        self._long: list[str] = []
 
     def files(self, paths: Iterable[str]) -> None:
         """Search files in their order."""
@@ -39,8 +48,10 @@ class Scan:
             worth: Sequence[str] = batch
             if program and size > NOT_WORTH_STARTING:
                 worth = ripgrep.worth_reading(program, self._node, batch)
-            for path in worth:
-                self._file(path)
+            wanted = {*worth, *self._long}
+            for path in batch:
+                if path in wanted:
+                    self._file(path)
 
     def _batches(self, paths: Iterable[str]) -> Iterator[tuple[list[str], int]]:
         """Put files together as many as one run of ripgrep takes; leaves out what is too much."""
@@ -67,19 +78,20 @@ class Scan:
             self._refuse(path)
             return None
         self._left -= length
+        if length > LONGEST_LINE:
+            self._long.append(path)
         return length
 
     def _refuse(self, path: str) -> None:
         try:
-            next(pieces(path), None)
-        except BinaryFileError:
-            self._binary += 1
+            text = is_text(path)
         except OSError:
             self._unreadable.append(path)
-        except LongLineError:
+            return
+        if text:
             self._unread.append(path)
         else:
-            self._unread.append(path)
+            self._binary += 1
 
     def _file(self, path: str) -> None:
         excerpt = Excerpt(self._page, path)

@@ -242,6 +242,17 @@ def test_a_line_of_more_than_any_reader_holds_ends_the_search_of_its_file(worksp
     assert "Searched only up to a very long line: long." in answer
 
 
+def test_ripgrep_hides_no_line_that_is_not_read(workspace, monkeypatch, with_ripgrep):
+    for module in (pieces, scan):
+        monkeypatch.setattr(module, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(pieces, "FIRST", 100)
+    monkeypatch.setattr(pieces, "PIECE", 100)
+    (workspace / "long").write_text("x" * 5000 + "\ntwo\n")
+    without, found = with_ripgrep("[n][o][n][e]")
+    assert "very long line: long." in found
+    assert found == without
+
+
 def test_a_pipe_in_place_of_a_file_is_not_waited_for(workspace, monkeypatch):
     walk = scan.Scan.files
 
