@@ -1,5 +1,6 @@
 """One attempt at a call: what runs, for how long at most, and who is told of its two ends."""
 
+import math
 from dataclasses import dataclass
 
 from toolcell.bounds import Bounds
@@ -11,7 +12,10 @@ from toolcell.model import Enforcement, PreparedToolCall, Report
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One of the tries at a call; `wall` is what is left of its time, in seconds."""
+    """One of the tries at a call; `wall` is what is left of its time, in seconds.
+
+    `until` is when the time is up that the host gave for all of the call, by a monotonic clock.
+    """
 
     prepared: PreparedToolCall
     grant: Grant
@@ -21,6 +25,7 @@ class Attempt:
     observe: Observer
     wall: float
     number: int = 1
+    until: float = math.inf
 
     @classmethod
     def first(
@@ -31,9 +36,15 @@ class Attempt:
         cancellation: Cancellation,
         bounds: Bounds,
         observe: Observer,
+        until: float = math.inf,
     ) -> "Attempt":
         """The first one, which has all of the call's time."""
-        return cls(prepared, grant, options, cancellation, bounds, observe, bounds.limits.wall)
+        wall = bounds.limits.wall
+        return cls(prepared, grant, options, cancellation, bounds, observe, wall=wall, until=until)
+
+    def left(self, now: float) -> float:
+        """Return how long it may run if it begins now, which may be later than it was to."""
+        return max(min(self.wall, self.until - now), 0.001)
 
     def tell_start(self, enforcement: Enforcement) -> None:
         """Tell that a cell was taken; what this raises keeps the call from running."""

@@ -23,7 +23,7 @@ Try = Callable[[Attempt], Awaitable[ToolResult]]
 
 async def tried(first: Attempt, attempt: Try, timing: Timing) -> ToolResult:
     """Try a call until it ends well, or no further try can help or be made in its time."""
-    until = timing.monotonic() + first.wall
+    until = min(timing.monotonic() + first.wall, first.until)
     tries = _tries(first.prepared.definition)
     number, result = 1, await attempt(first)
     while number < tries and result.error is not None and result.error.retryable:

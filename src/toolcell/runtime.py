@@ -165,7 +165,9 @@ class ToolRuntime:
                     left = until - self._timing.monotonic()
                     bounds = bounds_of(prepared, options.bounded(grant, left))
                     return await self._run(
-                        Attempt.first(prepared, grant, options, cancellation, bounds, observe)
+                        Attempt.first(
+                            prepared, grant, options, cancellation, bounds, observe, until
+                        )
                     )
         except Withdrawn:
             return refused(grant.origin, rejections.withdrawn(cancellation))
@@ -254,7 +256,9 @@ class ToolRuntime:
                 if attempt.cancellation.requested:  # by who was told of the start
                     supervisor.cancel()
                 report = await supervisor.run(
-                    attempt.prepared, attempt.options.input(), attempt.wall
+                    attempt.prepared,
+                    attempt.options.input(),
+                    attempt.left(self._timing.monotonic()),
                 )
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
