@@ -91,6 +91,36 @@ class Cancellation:
             self._interrupt()
 
 
+class OnTheirWay:
+    """The calls that are on their way to a result, by their ids, which providers may repeat."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._calls: dict[str, list[Cancellation]] = {}
+
+    @contextmanager
+    def entered(
+        self, call_id: str, cancellation: Cancellation | None = None
+    ) -> Iterator[Cancellation]:
+        """Let `cancel` find a call for as long as the body of the `with` takes it on its way."""
+        cancellation = cancellation or Cancellation()
+        there = self._calls.setdefault(call_id, [])
+        there.append(cancellation)
+        try:
+            yield cancellation
+        finally:
+            there.remove(cancellation)
+            if not there:
+                del self._calls[call_id]
+
+    def cancel(self, call_id: str) -> bool:
+        """End the calls of an id; False if there is none."""
+        found = tuple(self._calls.get(call_id, ()))
+        for cancellation in found:
+            cancellation.request()
+        return bool(found)
+
+
 @asynccontextmanager
 async def expiring(
     cancellation: Cancellation, seconds: float | None, timing: Timing

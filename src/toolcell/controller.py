@@ -43,6 +43,7 @@ from toolcell.runtime import ToolRuntime
 from toolcell.steps import Steps
 from toolcell.streaming import OutputStream
 from toolcell.timing import Timing, real_time
+from toolcell.waits import polling
 
 T = TypeVar("T")
 
@@ -164,7 +165,7 @@ class ToolController:
         self, call: ToolCall, options: RunOptions | None = None
     ) -> ToolResult | ApprovalRequest:
         """Take one call as far as it goes: to its result, or to a question for a person."""
-        with self._steps.cancellable(call.call_id) as cancellation:
+        with self._steps.on_their_way.entered(call.call_id) as cancellation:
             return await self._taken(call, options, cancellation)
 
     def stream(
@@ -182,7 +183,7 @@ class ToolController:
         async def take(
             options: RunOptions, cancellation: Cancellation
         ) -> ToolResult | ApprovalRequest:
-            with self._steps.cancellable(call.call_id, cancellation):
+            with self._steps.on_their_way.entered(call.call_id, cancellation):
                 return await self._taken(call, options, cancellation)
 
         return OutputStream(take, options, redactor)
@@ -196,7 +197,7 @@ class ToolController:
         answer cannot be kept.
         """
         approval = self.approvals.answer(response)
-        with self._steps.cancellable(approval.request.call.call_id) as cancellation:
+        with self._steps.on_their_way.entered(approval.request.call.call_id) as cancellation:
             return await self._questions.go_on(approval, options, cancellation)
 
     async def wait(self, request: ApprovalRequest, options: RunOptions | None = None) -> ToolResult:
@@ -206,7 +207,7 @@ class ToolController:
         for a question or `resolve` it: of the two, one runs the call, and the other is told that
         it was run. Raises as `resolve` does.
         """
-        with self._steps.cancellable(request.call.call_id) as cancellation:
+        with self._steps.on_their_way.entered(request.call.call_id) as cancellation:
             return await self._questions.wait(request, options, cancellation)
 
     async def poll(
@@ -219,16 +220,7 @@ class ToolController:
         an answer that is not waiting settles. Raises ToolcellError for a result that does not
         wait, or names no tool to ask.
         """
-        waiting = result.waiting
-        if waiting is None or waiting.poll is None:
-            what = f"is {result.status}" if waiting is None else "names no tool to ask for it"
-            raise ToolcellError(f"the call {result.call_id} cannot be polled: it {what}")
-        call = ToolCall(
-            call_id=f"{result.call_id}/poll-{next(self._polls)}",
-            name=waiting.poll,
-            arguments={"handle": waiting.handle},
-        )
-        outcome = await self.handle(call, options)
+        outcome = await self.handle(polling(result, next(self._polls)), options)
         if isinstance(outcome, ApprovalRequest):
             return outcome
         first = {"call_id": result.call_id, "tool_name": result.tool_name}
@@ -241,7 +233,7 @@ class ToolController:
         so far. A call that waits for a person's answer is ended by taking the question back;
         raises StoreError where that cannot be kept.
         """
-        return self._steps.cancel(call_id) or self._questions.cancel(call_id)
+        return self._steps.on_their_way.cancel(call_id) or self._questions.cancel(call_id)
 
     async def close(self) -> None:
         """Cancel the calls that run, and end every cell; nothing can be handled afterwards."""

@@ -45,7 +45,7 @@ def overloaded(most: int) -> ErrorInfo:
 
 def withdrawn(cancellation: Cancellation, after: int = 0) -> ErrorInfo:
     """It was cancelled, or its time was up, while it waited to run; `after` so many tries."""
-    when = f"after attempt {after}, before the next one" if after else "before it ran"
+    when = f"after attempt {after}" if after else "before it ran"
     if cancellation.requested:
         return ErrorInfo(category=Category.CANCELLED, message=f"the call was cancelled {when}")
     return ErrorInfo(

@@ -12,7 +12,7 @@ from toolcell import rejections
 from toolcell.attempt import Attempt
 from toolcell.cancellation import Withdrawn
 from toolcell.journal import EventLost
-from toolcell.model import STATUS_OF, ToolDefinition, ToolResult
+from toolcell.model import STATUS_OF, Status, ToolDefinition, ToolResult
 from toolcell.timing import Timing
 
 FIRST_PAUSE = 0.05
@@ -22,7 +22,18 @@ Try = Callable[[Attempt], Awaitable[ToolResult]]
 
 
 async def tried(first: Attempt, attempt: Try, timing: Timing) -> ToolResult:
-    """Try a call until it ends well, or no further try can help or be made in its time."""
+    """Try a call until it ends well, or no further try can help or be made in its time.
+
+    A call that was cancelled is told so, also where it had ended just then: whoever cancelled it
+    was told the same.
+    """
+    result = await _last(first, attempt, timing)
+    if first.cancellation.requested and result.status is not Status.CANCELLED:
+        return _withdrawn(first, result)
+    return result
+
+
+async def _last(first: Attempt, attempt: Try, timing: Timing) -> ToolResult:
     until = min(timing.monotonic() + first.wall, first.until)
     tries = _tries(first.prepared.definition)
     number, result = 1, await attempt(first)
@@ -48,6 +59,7 @@ def _tries(definition: ToolDefinition) -> int:
 
 
 def _withdrawn(first: Attempt, result: ToolResult) -> ToolResult:
-    """The end of a call between two tries; it keeps what the one before left."""
+    """The end of a call that was cancelled after a try; it keeps what that left."""
     error = rejections.withdrawn(first.cancellation, after=result.metadata.attempts)
-    return result.model_copy(update={"status": STATUS_OF[error.category], "error": error})
+    ended = {"status": STATUS_OF[error.category], "success": False, "error": error}
+    return result.model_copy(update=ended | {"waiting": None})

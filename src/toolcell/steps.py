@@ -6,8 +6,7 @@ policy in force, compiled, and the calls that run.
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from toolcell import rejections
 from toolcell.bounds import Bounds
 from toolcell.breaker import RefusalCount, told_again
-from toolcell.cancellation import Cancellation
+from toolcell.cancellation import Cancellation, OnTheirWay
 from toolcell.events import EventKind
 from toolcell.executor import Executor
 from toolcell.grants import Grant, RunOptions
@@ -62,7 +61,7 @@ class Steps:
         self._budget = budget
         self._waits = Waits()
         self._refusals = RefusalCount()
-        self._open: dict[str, list[Cancellation]] = {}
+        self.on_their_way = OnTheirWay()
 
     def take(self, policy: ToolPolicy) -> None:
         """Decide by a policy from now on; raises PolicyError or WorkspaceError with no change."""
@@ -81,22 +80,6 @@ class Steps:
         for each in (policy, *policy.layers):
             for source in each.sources:
                 self.runtime.protect(source)
-
-    @contextmanager
-    def cancellable(
-        self, call_id: str, cancellation: Cancellation | None = None
-    ) -> Iterator[Cancellation]:
-        """Let `cancel` find a call for as long as the body of the `with` takes it on its way."""
-        cancellation = cancellation or Cancellation()
-        # Providers' ids are theirs to repeat.
-        there = self._open.setdefault(call_id, [])
-        there.append(cancellation)
-        try:
-            yield cancellation
-        finally:
-            there.remove(cancellation)
-            if not there:
-                del self._open[call_id]
 
     def begin(self, call: ToolCall) -> Origin:
         """Open the account of a new call."""
@@ -258,13 +241,6 @@ class Steps:
                 raise
             return with_note(result, f"the end of this call could not be recorded: {error}")
         return result
-
-    def cancel(self, call_id: str) -> bool:
-        """End the calls of an id that are on their way; False if none is."""
-        found = tuple(self._open.get(call_id, ()))
-        for cancellation in found:
-            cancellation.request()
-        return bool(found)
 
     def emit(
         self,

@@ -7,7 +7,8 @@ that is not known makes an ordinary call, and settles nothing.
 
 from collections import OrderedDict
 
-from toolcell.model import PreparedToolCall, Status, ToolResult
+from toolcell.errors import ToolcellError
+from toolcell.model import PreparedToolCall, Status, ToolCall, ToolResult
 from toolcell.normalizer import Origin
 
 _MOST = 1000
@@ -48,6 +49,19 @@ class Waits:
         self._calls.move_to_end(key)
         if len(self._calls) > _MOST:
             self._calls.popitem(last=False)
+
+
+def polling(result: ToolResult, number: int) -> ToolCall:
+    """Return the call that asks for one that waits; raises ToolcellError where it does not."""
+    waiting = result.waiting
+    if waiting is None or waiting.poll is None:
+        what = f"is {result.status}" if waiting is None else "names no tool to ask for it"
+        raise ToolcellError(f"the call {result.call_id} cannot be polled: it {what}")
+    return ToolCall(
+        call_id=f"{result.call_id}/poll-{number}",
+        name=waiting.poll,
+        arguments={"handle": waiting.handle},
+    )
 
 
 def _asked(prepared: PreparedToolCall) -> Key:

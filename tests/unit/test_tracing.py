@@ -494,6 +494,20 @@ def test_long_content_is_cut_and_says_how_long_it_was():
     assert sent.endswith("... (100,000 characters)")
 
 
+def test_the_end_of_a_call_that_waited_is_a_span_that_leads_to_the_calls(stand):
+    stand.walk(*BORDERS[:-1])
+    stand.tell("finished", status="waiting")
+    settled = {"status": "failed", "category": "tool_error", "message": SECRET, "by": "c1/poll-1"}
+    stand.tell("settled", **settled)
+    (span,) = [span for span in stand.spans if span.name == "toolcell.settle"]
+    assert [link.context for link in span.links] == [stand.call.context]
+    assert span.attributes["toolcell.status"] == "failed"
+    assert span.attributes["error.type"] == "tool_error"
+    assert SECRET not in stand.everything
+    stand.tell("settled", key="of another process", **settled)
+    assert len(stand.calls) == 1, "it opens no call"
+
+
 @pytest.mark.parametrize("category", Category)
 def test_words_that_may_quote_a_call_are_content(category):
     own = {
