@@ -1,10 +1,12 @@
 """Claims of `toolcell.testing`: short tests of agents that meet real results and do not wait."""
 
 import asyncio
+import runpy
 import subprocess
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -262,3 +264,12 @@ def test_the_kit_imports_no_test_framework():
     code = "import sys, toolcell.testing; print('pytest' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_the_example_is_as_it_says():
+    example = Path(__file__).parents[2] / "examples" / "testing" / "test_agent.py"
+    found = runpy.run_path(str(example))
+    tests = [each for name, each in found.items() if name.startswith("test_")]
+    assert len(tests) == 5
+    for each in tests:
+        each()
