@@ -12,24 +12,27 @@ direction of text, and the tags and selectors in which text can be hidden.
 
 import re
 
+# Every alternative begins with one byte of this class, and says behind it which one: so the
+# engine looks for the class, which is fast, and tries the alternatives only there.
+_BEGINNING = rb"[\x00-\x08\x0b-\x1f\x7f\xc2\xd8\xe2\xf3]"
+
 _INSIDE = rb"[^\x07\x18\x1a\x1b\xc2]*+(?:\xc2(?![\x80-\x9f])[^\x07\x18\x1a\x1b\xc2]*+)*+"
-_INSIDE_A_LINE = rb"[^\n\x07\x18\x1a\x1b\xc2]*+"
-_BEGIN_STRING = rb"(?:\x1b[P\]X^_k]|\xc2[\x90\x98\x9d-\x9f])"
-_STRING = rb"%b(?:%b(?:\x07|\x1b\\|\xc2\x9c)|%b)" % (_BEGIN_STRING, _INSIDE, _INSIDE_A_LINE)
-_CONTROL = rb"(?:\x1b\[|\xc2\x9b)[0-?]*+[ -/]*+[@-~]?"
-_ESCAPE = rb"\x1b[ -/]*+[0-~]?"
-_WITHOUT_MEANING = rb"[\x07\x0e\x0f\x7f]|\xc2[\x80-\x9f]|\r++(?=\n)"
-_CHARACTER = rb"[\x00-\x06\x08\x0b-\x0d\x10-\x1a\x1c-\x1f]"
+_STRING = rb"(?:%b(?:\x07|\x1b\\|\xc2\x9c)|[^\n\x07\x18\x1a\x1b\xc2]*+)" % _INSIDE
+_CONTROL = rb"[0-?]*+[ -/]*+[@-~]?"
+_SEVEN_BITS = rb"(?<=\x1b)(?:[P\]X^_k]%b|\[%b|[ -/]*+[0-~]?)" % (_STRING, _CONTROL)
+_EIGHT_BITS = rb"(?<=\xc2)(?:[\x90\x98\x9d-\x9f]%b|\x9b%b|[\x80-\x9f])" % (_STRING, _CONTROL)
+_WITHOUT_MEANING = rb"(?<=[\x07\x0e\x0f\x7f])|(?<=\r)\r*+(?=\n)"
+_CHARACTER = rb"(?<=[\x00-\x06\x08\x0b-\x0d\x10-\x1a\x1c-\x1f])"
 # Marks and overrides of direction (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069),
 # tags (U+E0000 to U+E007F) and the selectors from U+E0100 on.
 _UNSEEN = (
-    rb"\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]"
-    rb"|\xf3\xa0[\x80\x81][\x80-\xbf]|\xf3\xa0[\x84-\x86][\x80-\xbf]|\xf3\xa0\x87[\x80-\xaf]"
+    rb"(?<=\xd8)\x9c|(?<=\xe2)(?:\x80[\x8e\x8f\xaa-\xae]|\x81[\xa6-\xa9])"
+    rb"|(?<=\xf3)\xa0(?:[\x80\x81\x84-\x86][\x80-\xbf]|\x87[\x80-\xaf])"
 )
 
 SEQUENCE = re.compile(
-    rb"%b|%b|%b|%b|(?P<spelled>%b|%b)"
-    % (_STRING, _CONTROL, _ESCAPE, _WITHOUT_MEANING, _CHARACTER, _UNSEEN)
+    rb"%b(?:%b|%b|%b|(?P<spelled>%b|%b))"
+    % (_BEGINNING, _SEVEN_BITS, _EIGHT_BITS, _WITHOUT_MEANING, _CHARACTER, _UNSEEN)
 )
 """Whatever is removed, or spelled where the group `spelled` says so."""
 
@@ -37,14 +40,21 @@ MOVES_BACK = re.compile(rb"\x08|\r(?!\r*+\n)|(?:\x1b\[|\xc2\x9b)[0-9]*+[DG]")
 """What writes over a line that was begun; a return before the end of the line does not."""
 
 _ASCII = bytes([*range(9), *range(11, 32), 127])
-_SUSPECT = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|%b" % _UNSEEN)
 
 
 def none_in(data: bytes) -> bool:
     """Whether there is nothing to remove and nothing to spell."""
     if data.isascii():
         return len(data.translate(None, _ASCII)) == len(data)
-    return not _SUSPECT.search(data)
+    return not SEQUENCE.search(data)
+
+
+def without(data: bytes) -> bytes:
+    """Return bytes without what is removed or spelled."""
+    if data.isascii() and b"\x1b" not in data:
+        # Single characters: a flood of zero bytes takes no time this way.
+        return data.translate(None, _ASCII)
+    return SEQUENCE.sub(b"", data)
 
 
 def spelled(character: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from toolcell.legible import stripped
 from toolcell.legible.characters import without_split_end
-from toolcell.legible.sequences import SEQUENCE, none_in
+from toolcell.legible.sequences import none_in, without
 from toolcell.redaction import Redactor, Span, merged, outside
 
 # So much is held back at most, for a secret between whose letters sequences stand.
@@ -36,7 +36,7 @@ class ThroughSequences:
         whole = without_split_end(data)  # the rest of a character may make it a sequence
         if not self._redactor.reach or (whole is data and none_in(data)):
             return found
-        text = SEQUENCE.sub(b"", whole)
+        text = without(whole)
         self._last = _Without(data, text, self._redactor.find(text, cut=cut))
         if not self._last.found:
             return found

@@ -56,7 +56,7 @@ class OutputWriter:
         }
         self._created = datetime.now(UTC)
         self._media_type = media_type
-        self._redactor = StreamRedactor(ThroughSequences(redactor))
+        self._redactor = StreamRedactor(ThroughSequences(redactor)) if redactor.reach else None
         self._beginning = b""
         self._digest = hashlib.sha256()
         self._fd = -1
@@ -71,7 +71,7 @@ class OutputWriter:
                 piece = bytes(view[start : start + _PIECE])
                 self.pass_over(len(piece), piece.count(b"\n"))
                 if not self.lost and not self._closed:
-                    self._keep(self._redactor.feed(piece))
+                    self._keep(self._redactor.feed(piece) if self._redactor else piece)
 
     def pass_over(self, size: int, lines: int) -> None:
         """Count bytes that are not kept, where something is `lost` already."""
@@ -85,7 +85,7 @@ class OutputWriter:
         and the handle leads nowhere.
         """
         with self._lock:
-            if not self._closed and not self.lost:
+            if self._redactor and not self._closed and not self.lost:
                 self._keep(self._redactor.close(cut=cut))
             if self._fd >= 0:
                 self._finish()

@@ -83,8 +83,9 @@ class Finder:
         is taken as it is.
         """
         recent = max(0, len(data) - self.reach)
-        begun = [*self._unfinished(data, recent, 1), *self._triggers_begun(data, recent)]
-        return outside(found, min(begun, default=len(data)), recent)
+        end = data[recent:]
+        begun = [*self._unfinished(end, 0, 1), *self._triggers_begun(end, 0)]
+        return outside(found, recent + min(begun, default=len(end)), recent)
 
     def among(self, text: bytes) -> "Finder":
         """Return a finder of only what can be in parts of the text."""
@@ -144,13 +145,13 @@ class Finder:
 
 
 def _long_words(data: bytes) -> bytes:
-    """Return the long words of the data, apart from each other."""
+    """Return the long words of the data, each once: a flood has the same again and again."""
     kinds = data.translate(_KINDS)
-    words = []
+    words = set()
     at = kinds.find(_LONG)
     while at >= 0:
         end = kinds.find(b" ", at)
-        words.append(data[at:] if end < 0 else data[at:end])
+        words.add(data[at:] if end < 0 else data[at:end])
         at = kinds.find(_LONG, end) if end >= 0 else -1
     return b" ".join(words)
 
