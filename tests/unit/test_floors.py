@@ -46,6 +46,7 @@ ROOMS = {
         "cells.declared",
         "cells.survey",
         "cells.captures",
+        "cells.watch",
         "cells.supervisor",
         "cells.attestation",
         "cells.pool",

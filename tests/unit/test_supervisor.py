@@ -7,7 +7,7 @@ import os
 import pytest
 
 from sandbox_workers import wire
-from toolcell.cells import supervisor
+from toolcell.cells import supervisor, watch
 from toolcell.cells.cell import END
 from toolcell.cells.supervisor import Supervisor
 from toolcell.cells.tree import Look
@@ -119,9 +119,9 @@ async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_aga
         peer.process.kill()
         return Look(tasks=1, seconds=0.0, own={})
 
-    monkeypatch.setattr(supervisor, "_WATCH_SECONDS", 0.01)
-    monkeypatch.setattr(supervisor, "look", measure)
-    monkeypatch.setattr(supervisor, "uses_more_than", lambda *_, **__: False)
+    monkeypatch.setattr(watch, "_WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "look", measure)
+    monkeypatch.setattr(watch, "uses_more_than", lambda *_, **__: False)
     _, call = await running(peer)
     report = await call
     assert report.killed is None
@@ -140,15 +140,15 @@ async def test_a_measurement_that_fails_once_for_want_of_descriptors_is_made_aga
 async def test_what_no_kernel_counts_is_looked_for(peer, monkeypatch, seen, sweeps, killed):
     looks = []
 
-    def watch(pid, processes):
+    def seeing(pid, processes):
         looks.append(pid)
         if len(looks) == 3:
             peer.process.kill()
         return seen
 
-    monkeypatch.setattr(supervisor, "_WATCH_SECONDS", 0.01)
-    monkeypatch.setattr(supervisor, "look", watch)
-    monkeypatch.setattr(supervisor, "uses_more_than", lambda *_, **__: False)
+    monkeypatch.setattr(watch, "_WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "look", seeing)
+    monkeypatch.setattr(watch, "uses_more_than", lambda *_, **__: False)
     made, call = await running(peer, Limits(processes=4, cpu=2))
     made._cell.sweeps = sweeps
     report = await call
@@ -168,7 +168,7 @@ async def test_what_no_kernel_counts_is_looked_for(peer, monkeypatch, seen, swee
 )
 async def test_the_process_limit_was_met_where_as_many_were_seen(peer, line, seen, met):
     made, call = await running(peer, Limits(processes=4))
-    made._most_tasks = seen
+    made._watch.most_tasks = seen
     os.write(peer.status, line)
     peer.process.communicate()
     assert (await call).at_process_limit is met

@@ -107,6 +107,15 @@ class Cell:
                 return pid
         return _NO_PID
 
+    def memory_kills(self) -> int:
+        """What the cgroup says; it holds whether or not this process has a descriptor to ask."""
+        if self.group is None:
+            return 0
+        try:
+            return self.group.kills()
+        except OSError:
+            return 0
+
     def close(self) -> None:
         """Release the descriptors; a cell that still waits for its call ends by that."""
         for name in ENDS:

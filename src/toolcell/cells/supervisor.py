@@ -20,7 +20,6 @@ import termios
 import time
 from array import array
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from sandbox_workers import wire
@@ -31,7 +30,7 @@ from toolcell.cells.conversation import State
 from toolcell.cells.parcels import Parcels, Shelf
 from toolcell.cells.pipe import FILLING_SECONDS, OutputPipe
 from toolcell.cells.refusals import in_words
-from toolcell.cells.tree import Look, descendants, look, uses_more_than
+from toolcell.cells.watch import Watch
 from toolcell.model import Killed, LeftFiles, Limits, PreparedToolCall, Report, Usage
 
 Tap = Callable[[Stream, bytes], Awaitable[None] | None]
@@ -39,19 +38,13 @@ Tap = Callable[[Stream, bytes], Awaitable[None] | None]
 awaited, and no more of that stream is read until then. The pieces are as the tool wrote them:
 they go to whoever runs the call, and are not redacted."""
 
-_measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-watch")
 _READ = 256 * 1024
-_WATCH_SECONDS = 0.1
-_MISSES = 20
 _DEATH_SECONDS = 10.0
 # How long init has to end everything, and to tell; longer where it has to sweep.
 _ACCOUNT_SECONDS, _SWEEP_SECONDS = 0.25, 2.0
 # How long init may send nothing while it sends files, and how long it may send them in all:
 # nobody in the cell can hold it up by then, but this process may be slow to take them.
 _STALL_SECONDS, _FILES_SECONDS = 5.0, 60.0
-# More than the limit: a process that is at it is told by a signal first, and has a second.
-_CPU_GRACE = 1.0
-_STARTING = 16
 
 
 class Supervisor:
@@ -75,20 +68,15 @@ class Supervisor:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._unsent = memoryview(b"")
         self._timers: list[asyncio.TimerHandle] = []
-        self._watcher: asyncio.Task[None] | None = None
+        self._watch = Watch(cell, limits, self._kill, self._end_call, self._fail)
         self._taps: dict[Stream, asyncio.Future[None]] = {}
         self._spilling: dict[Stream, asyncio.Future[None]] = {}
         self._untapped: asyncio.Future[None] = self._loop.create_future()
         self._failed: BaseException | None = None
-        self._misses = 0
-        self._most_tasks = 0
-        # CPU seconds of each process by the last look at it, and of all.
         self._status: bytes | None = None
         self._shelf = shelf
         self._parcels: Parcels | None = None
         self._patience: asyncio.TimerHandle | None = None
-        self._own: dict[tuple[int, float], float] = {}
-        self._cpu_seconds = 0.0
 
     async def run(self, prepared: PreparedToolCall, stdin: bytes | None, wall: float) -> Report:
         """Send the call and wait for its end; `wall` is in seconds.
@@ -142,8 +130,7 @@ class Supervisor:
         if self._unsent:
             loop.add_writer(cell.request, self._send)
         self._timers.append(loop.call_later(wall, self._deadline))
-        self._watcher = loop.create_task(self._watch())
-        self._watcher.add_done_callback(self._watched)
+        self._watch.start()
 
     def _hear(self) -> None:
         """Take what init tells of the end, and the files that it may send behind that."""
@@ -268,56 +255,6 @@ class Supervisor:
         self._failed = self._failed or error
         self._kill("cancel")
 
-    async def _watch(self) -> None:
-        """End the whole tree when it has gone over a limit that the kernel does not keep.
-
-        With pauses as long as it takes to look, so that it never takes half a processor.
-        """
-        pause = _WATCH_SECONDS
-        while True:
-            await asyncio.sleep(pause)
-            began = time.perf_counter()
-            if why := await self._over_a_limit():
-                self._kill(why)
-                return
-            pause = max(_WATCH_SECONDS, time.perf_counter() - began)
-
-    async def _over_a_limit(self) -> Killed | None:
-        # In a thread, because a tree of many processes takes long to measure; and not one
-        # of the loop's own, which the host may have filled.
-        try:
-            pid = self._cell.pid()
-            seen, over = await self._loop.run_in_executor(_measuring, self._measure, pid)
-        except OSError:  # such as no descriptor left in this process: the next time, then
-            self._misses += 1
-            if self._misses > _MISSES:
-                self._end_call()  # unwatched, a call must not go on
-            return None
-        self._misses = 0
-        self._most_tasks = max(self._most_tasks, seen.tasks)
-        self._own |= seen.own
-        self._cpu_seconds = max(seen.seconds, sum(self._own.values()))
-        if over:
-            return "memory"
-        if self._cpu_seconds > self._limits.cpu + _CPU_GRACE:
-            return "cpu"
-        # With namespaces the kernel keeps the count; without, init does, give or take those that
-        # start at this moment, and where there are no walls nobody else.
-        most = self._limits.processes + _STARTING
-        return "processes" if self._cell.sweeps and seen.tasks > most else None
-
-    def _measure(self, pid: int) -> tuple[Look, bool]:
-        processes = descendants(pid)
-        seen = look(pid, processes)
-        if self._cell.group is not None:
-            return seen, self._memory_kills() > 0
-        limit, own_files = self._limits.memory, not self._cell.sweeps
-        return seen, uses_more_than(limit, pid, processes, own_files=own_files)
-
-    def _watched(self, watcher: "asyncio.Task[None]") -> None:
-        if not watcher.cancelled() and (error := watcher.exception()):
-            self._fail(error)  # unwatched, a call must not go on
-
     async def _settle(self) -> None:
         """Wait until a killed tree is gone, then read what is left in the pipes."""
         until = self._loop.time() + _DEATH_SECONDS
@@ -351,8 +288,7 @@ class Supervisor:
     def _release(self) -> None:
         for timer in filter(None, [*self._timers, self._patience]):
             timer.cancel()
-        if self._watcher is not None:
-            self._watcher.cancel()
+        self._watch.stop()
         for task in self._taps.values():
             task.cancel()
         self._captures.abandon()
@@ -377,10 +313,10 @@ class Supervisor:
             stdout=self._captures.result("stdout"),
             stderr=self._captures.result("stderr"),
             usage=told and self._usage(told),
-            memory_kills=self._memory_kills(),
+            memory_kills=self._cell.memory_kills(),
             refused=in_words(told.refused) if told else (),
             at_process_limit=told is not None
-            and told.met(self._limits.processes, self._most_tasks),
+            and told.met(self._limits.processes, self._watch.most_tasks),
             scratch_full=told is not None and told.scratch_full,
             answer_bytes=conversation.bytes_heard,
             seconds=seconds,
@@ -411,9 +347,9 @@ class Supervisor:
         group = self._cell.group
         peak = group.peak() if group else None
         return Usage(
-            cpu_seconds=max(told.cpu_seconds, self._cpu_seconds),
+            cpu_seconds=max(told.cpu_seconds, self._watch.cpu_seconds),
             peak_memory=peak or told.peak_memory,
-            processes=told.started if told.started >= 0 else self._most_tasks or None,
+            processes=told.started if told.started >= 0 else self._watch.most_tasks or None,
         )
 
     def _mechanism(self) -> str:
@@ -421,15 +357,6 @@ class Supervisor:
         if self._cell.sweeps:
             return f"{how}; init swept what was below it"
         return f"{how}; the PID namespace ended with init"
-
-    def _memory_kills(self) -> int:
-        """What the cgroup says; it holds whether or not this process has a descriptor to ask."""
-        if self._cell.group is None:
-            return 0
-        try:
-            return self._cell.group.kills()
-        except OSError:
-            return 0
 
 
 async def _all_of(waiting: list[Awaitable[None]]) -> None:
