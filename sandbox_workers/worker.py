@@ -11,10 +11,12 @@ belongs to the tool, and nothing it writes is more than a claim. Frames it sends
 
 A tool that answers by its exit code (shell, python) sends none of the last three, but for an
 error that says which limit it met, or why it did not run. The pipe does not survive an execve.
+
+A worker that is asked to be a session takes many calls, and says all on its standard output
+(see `session`).
 """
 
 import binascii
-import errno
 import importlib
 import io
 import os
@@ -23,19 +25,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sandbox_workers import handlers, libc, outbox, private, sweep, tracebacks, wire
+from sandbox_workers.claims import limit_of, words
 from sandbox_workers.jail import REPLY, REQUEST
 from sandbox_workers.libc import Call
 from sandbox_workers.tools import surroundings
 
 _READY = wire.frame({"type": "ready"})
 _CHUNK = 65536
-_MESSAGE_CAP = 4000
-_LIMITS = {
-    errno.ENOSPC: "disk",
-    errno.EDQUOT: "disk",
-    errno.EFBIG: "disk",
-    errno.EMFILE: "open_files",
-}
 
 
 def prepare(plan: dict[str, Any]) -> None:
@@ -45,8 +41,8 @@ def prepare(plan: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(plan["environment"])
     sys.dont_write_bytecode = True
-    sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # final only by convention
-    sys.stderr = sys.__stderr__ = _text_stream(2)  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = text_stream(1)  # type: ignore[misc]  # final only by convention
+    sys.stderr = sys.__stderr__ = text_stream(2)  # type: ignore[misc]
     handlers.prepare()
     if plan["preload"]:
         _preload(plan["preload"], plan["preload_path"])
@@ -96,9 +92,13 @@ def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:
         os.write(REPLY, failed("worker", error))
         os._exit(1)
     os.write(REPLY, _READY)
-    call = _read_call()
+    reader = wire.FrameReader()
+    call = _read_call(reader)
     if call is None:  # the cell was made ready and never used
         os._exit(0)
+    if call["type"] == "session":
+        _be_session(call, reader)
+    os.close(REQUEST)
     if call["stdin"] is not None:
         surroundings.place_input(binascii.a2b_base64(call["stdin"]))
     try:
@@ -114,7 +114,7 @@ def failed(stage: str, error: OSError) -> bytes:
     return wire.frame({"type": "failed", "stage": stage, "message": str(error), "errno": number})
 
 
-def _text_stream(fd: int) -> io.TextIOWrapper:
+def text_stream(fd: int) -> io.TextIOWrapper:
     """Make a stream that, unlike the interpreter's own, knows that its file cannot seek.
 
     Line by line: what a tool printed before it is killed has to be in the pipe by then.
@@ -134,15 +134,20 @@ def _text_stream(fd: int) -> io.TextIOWrapper:
     return stream
 
 
-def _read_call() -> dict[str, Any] | None:
-    reader = wire.FrameReader()
+def _read_call(reader: wire.FrameReader) -> dict[str, Any] | None:
     while (call := reader.next()) is None:
         data = os.read(REQUEST, _CHUNK)
         if not data:
             return None
         reader.feed(data)
-    os.close(REQUEST)
     return call
+
+
+def _be_session(request: dict[str, Any], reader: wire.FrameReader) -> NoReturn:
+    """Take many calls instead of one; what was read behind the request is the first of them."""
+    from sandbox_workers.session import host
+
+    host.serve(request, reader)
 
 
 def _answer_by_exit(call: dict[str, Any]) -> int:
@@ -154,7 +159,7 @@ def _answer_by_exit(call: dict[str, Any]) -> int:
         code = 1
     except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
         code = handlers.exit_code(error)
-        if kind := _limit(error):
+        if kind := limit_of(error):
             _write_all(REPLY, _error(kind, error))
     return handlers.finish(code)
 
@@ -177,7 +182,7 @@ def _answer(call: dict[str, Any]) -> int:
         hint = _hint(error)
         if hint is None:
             tracebacks.show(error)
-            message = _error(_limit(error) or "exception", error)
+            message = _error(limit_of(error) or "exception", error)
         else:
             message = _error("tool_error", error, hint, retryable=_retryable(error))
     code = handlers.finish(code)
@@ -190,7 +195,7 @@ def _waiting(value: Any) -> bytes | None:
     # By its class: an object may answer to any name, and a value is data.
     if not getattr(type(value), "is_tool_waiting", False):
         return None
-    told = {name: _words(getattr(value, name)) for name in ("state", "handle", "note")}
+    told = {name: words(getattr(value, name)) for name in ("state", "handle", "note")}
     return wire.frame({"type": "waiting", **told})
 
 
@@ -200,25 +205,18 @@ def _error(kind: str, error: BaseException, hint: str = "", *, retryable: bool =
             "type": "error",
             "kind": kind,
             "name": type(error).__name__,
-            "message": _words(error),
-            "hint": _words(hint),
+            "message": words(error),
+            "hint": words(hint),
             "retryable": retryable,
         }
     )
-
-
-def _limit(error: BaseException) -> str | None:
-    """Which limit an exception tells of, if it is one of the system's own words for that."""
-    if isinstance(error, MemoryError):
-        return "memory"
-    return _LIMITS.get(error.errno or 0) if isinstance(error, OSError) else None
 
 
 def _hint(error: BaseException) -> str | None:
     """The hint of a tool's own refusal; None for every other exception."""
     try:
         refusal = bool(getattr(error, "is_tool_error", False))
-        return _words(getattr(error, "hint", None) or "") if refusal else None
+        return words(getattr(error, "hint", None) or "") if refusal else None
     except BaseException:  # noqa: BLE001  # properties of the tool's own
         return None
 
@@ -229,15 +227,6 @@ def _retryable(error: BaseException) -> bool:
         return getattr(error, "retryable", False) is True
     except BaseException:  # noqa: BLE001  # properties of the tool's own
         return False
-
-
-def _words(value: object) -> str:
-    """Text that JSON can carry, and not too much of it; __str__ may be the tool's own code."""
-    try:
-        text = str(value)
-    except BaseException:  # noqa: BLE001  # __str__ of the tool's own
-        text = f"a {type(value).__name__} that cannot be shown"
-    return text[:_MESSAGE_CAP].encode(errors="replace").decode()
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -68,6 +68,9 @@ if TYPE_CHECKING:
     from toolcell.redaction import Redactor as Redactor
     from toolcell.registry import ToolRegistry as ToolRegistry
     from toolcell.runtime import ToolRuntime as ToolRuntime
+    from toolcell.sessions import SessionBounds as SessionBounds
+    from toolcell.sessions import SessionFork as SessionFork
+    from toolcell.sessions import SessionInfo as SessionInfo
     from toolcell.streaming import Chunk as Chunk
     from toolcell.streaming import OutputStream as OutputStream
     from toolcell.tracing import Tracing as Tracing
@@ -122,6 +125,7 @@ _HOMES = {
     "registry": ("ToolRegistry",),
     "runtime": ("ToolRuntime",),
     "streaming": ("Chunk", "OutputStream"),
+    "sessions": ("SessionBounds", "SessionFork", "SessionInfo"),
     "tracing": ("Tracing",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -6,12 +6,12 @@ at once and the pool goes on making cells between calls.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from toolcell.controller import ToolController
 from toolcell.errors import ToolcellError
@@ -19,9 +19,49 @@ from toolcell.grants import RunOptions
 from toolcell.model import ApprovalRequest, ApprovalResponse, Spent, ToolCall, ToolResult
 from toolcell.policy import ToolPolicy
 from toolcell.registry import ToolRegistry
+from toolcell.sessions import Kind, SessionFork, SessionInfo, Sessions
 from toolcell.streaming import Chunk, OutputStream
 
 T = TypeVar("T")
+
+
+class _Waits(Protocol):
+    def __call__(self, work: Coroutine[Any, Any, T], /) -> T: ...
+
+
+class BlockingSessions:
+    """`Sessions` without async."""
+
+    def __init__(self, sessions: Sessions, wait: _Waits) -> None:
+        self._sessions = sessions
+        self._wait = wait
+
+    def list(self) -> Sequence[SessionInfo]:
+        """All that live, and those that ended and did not say so yet."""
+
+        async def listed() -> Sequence[SessionInfo]:
+            return self._sessions.list()
+
+        return self._wait(listed())
+
+    def end(self, name: str, kind: Kind | None = None) -> str:
+        """End a session, and what runs in it; returns why not where there is none."""
+        return self._wait(self._sessions.end(name, kind))
+
+    def restart(self, name: str, kind: Kind | None = None) -> str:
+        """End a session so that the next call that names it starts a fresh one; see `end`."""
+        return self._wait(self._sessions.restart(name, kind))
+
+    def fork(
+        self,
+        name: str = "main",
+        copies: int = 1,
+        *,
+        names: Sequence[str] | None = None,
+        reseed: bool = False,
+    ) -> SessionFork:
+        """Copy a Python session, between two calls; see `Sessions.fork`."""
+        return self._wait(self._sessions.fork(name, copies, names=names, reseed=reseed))
 
 
 class BlockingController:
@@ -54,6 +94,11 @@ class BlockingController:
     def spent(self) -> Spent:
         """What the calls of this run have used of its budget."""
         return self._controller.spent
+
+    @property
+    def sessions(self) -> "BlockingSessions":
+        """The sessions of this controller: list, restart, end, fork."""
+        return BlockingSessions(self._controller.sessions, self._wait)
 
     @property
     def stopped(self) -> str:

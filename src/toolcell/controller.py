@@ -40,6 +40,7 @@ from toolcell.policy import ToolPolicy, load_policy
 from toolcell.questions import Questions
 from toolcell.registry import ToolRegistry
 from toolcell.runtime import ToolRuntime
+from toolcell.sessions import SessionBounds, Sessions
 from toolcell.steps import Steps
 from toolcell.streaming import OutputStream
 from toolcell.timing import Timing, real_time
@@ -77,6 +78,7 @@ class ToolController:
         timing: Timing = real_time,
         executor: Executor | None = None,
         outputs: OutputStore | None = None,
+        session_bounds: SessionBounds = SessionBounds(),  # noqa: B008  # frozen
     ) -> None:
         """Make a controller.
 
@@ -107,6 +109,7 @@ class ToolController:
             timing=timing,
             outputs=self._outputs(outputs),
             run=self.run,
+            session_bounds=session_bounds,
         )
         self.workspace = place_name(workspace)
         self._polls = itertools.count(1)
@@ -155,6 +158,16 @@ class ToolController:
             store = SqliteApprovals(None, times.lifetime, self._clock, grant_lifetime=times.grants)
             self._approvals = self._kept_outside(store)
         return self._approvals
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions of this controller: list, restart, end, fork.
+
+        Raises ToolcellError where another executor than a `ToolRuntime` runs the calls.
+        """
+        if not isinstance(self.runtime, ToolRuntime):
+            raise ToolcellError("this controller's executor has no sessions")
+        return self.runtime.sessions
 
     @property
     def stopped(self) -> str:

@@ -23,6 +23,7 @@ from toolcell.attempt import Attempt
 from toolcell.bounds import bounds_of
 from toolcell.cancellation import Cancellation, Withdrawn, expiring
 from toolcell.cells.capabilities import capabilities, rungs
+from toolcell.cells.cell import Cell
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
 from toolcell.cells.supervisor import Supervisor
@@ -57,6 +58,7 @@ from toolcell.preparing import check_tools, prepare
 from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
 from toolcell.retries import tried
+from toolcell.sessions import SessionBounds, Sessions, SessionsAnswerer
 from toolcell.slots import Slots
 from toolcell.timing import Timing, real_time
 
@@ -80,6 +82,7 @@ class ToolRuntime:
         timing: Timing = real_time,
         outputs: OutputStore | None = None,
         run: str = "",
+        session_bounds: SessionBounds = SessionBounds(),  # noqa: B008  # frozen
     ) -> None:
         """Make a runtime.
 
@@ -109,8 +112,11 @@ class ToolRuntime:
         self._budget = OutputBudget.of(output_budget)
         self.outputs = outputs or OutputStore()
         self._kept_for = {"run": run, "workspace": place_name(workspace) or secrets.token_hex(16)}
-        reader = OutputReader(self.outputs, self._kept_for["workspace"], self._budget)
-        self.answerers: dict[str, Answerer] = {"read_output": reader}
+        self.sessions = Sessions(session_bounds, self._take)
+        self.answerers: dict[str, Answerer] = {
+            "read_output": OutputReader(self.outputs, self._kept_for["workspace"], self._budget),
+            "sessions": SessionsAnswerer(self.sessions),
+        }
         """Who answers the tools whose isolation is "controller", by the tools' names."""
         self._pools = CellPools(spare_cells)
         self._closed = False
@@ -175,6 +181,7 @@ class ToolRuntime:
     async def close(self) -> None:
         """Cancel what runs, and end every launcher and every cell."""
         self._closed = True
+        await self.sessions.close()
         await self._slots.clear()
         await self._pools.close()
 
@@ -231,26 +238,39 @@ class ToolRuntime:
         return await with_keeper(make, self._keeper(attempt, cut=not report.ended_by_itself))
 
     async def _in_cell(self, attempt: Attempt) -> tuple[Report, Enforcement]:
-        settings, limits = attempt.grant.settings, attempt.bounds.limits
-        required = Enforcement(required=settings.require)
+        required = Enforcement(required=attempt.grant.settings.require)
         try:
             with attempt.cancellation.interrupts():
                 survey = await self._survey(attempt)
-                cell, plan = await self._pool(settings, limits).take()
-        except CellRefused as error:
-            return Report(setup=error.cause, remedy=error.remedy), required
         except WorkspaceError as error:
             return Report(setup=str(error)), required
-        # A pool hands out no cell of a launcher whose walls were not tried.
-        enforcement = plan.enforcement.model_copy(update={"attested": plan.rung != "none"})
+        shelf = self._shelf(attempt)
+        if attempt.prepared.definition.session:
+            report, enforcement = await self.sessions.run(
+                attempt, shelf, self._keeper(attempt).begin
+            )
+        else:
+            report, enforcement = await self._in_its_own(attempt, shelf)
+        if survey is not None and report.setup is None:
+            left = await survey.end(report.left, shelf, attempt.bounds.limits)
+            report = report.model_copy(update={"left": left})
+        return report, enforcement
+
+    async def _in_its_own(self, attempt: Attempt, shelf: Shelf) -> tuple[Report, Enforcement]:
+        """Run a call in a cell of its own."""
+        required = Enforcement(required=attempt.grant.settings.require)
+        with attempt.cancellation.interrupts():
+            taken = await self._take(attempt)
+        if isinstance(taken, Report):
+            return taken, required
+        cell, enforcement = taken
         try:
             attempt.tell_start(enforcement)
         except BaseException:
             cell.close()
             raise
-        shelf = self._shelf(attempt)
         spill = self._keeper(attempt).begin
-        supervisor = Supervisor(cell, limits, attempt.options.tap, shelf, spill)
+        supervisor = Supervisor(cell, attempt.bounds.limits, attempt.options.tap, shelf, spill)
         try:
             with attempt.cancellation.ends(supervisor.cancel):
                 if attempt.cancellation.requested:  # by who was told of the start
@@ -263,9 +283,6 @@ class ToolRuntime:
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to a cell: {error}"), required
         attempt.tell_end(report)
-        if survey is not None:
-            left = await survey.end(report.left, shelf, limits)
-            report = report.model_copy(update={"left": left})
         return report, enforcement
 
     async def _survey(self, attempt: Attempt) -> Survey | None:
@@ -282,6 +299,17 @@ class ToolRuntime:
     def _keeper(self, attempt: Attempt, *, cut: bool = False) -> Keeper:
         call, redactor = attempt.prepared.call, attempt.grant.origin.redactor
         return Keeper(self.outputs, call.call_id, call.name, redactor, self._kept_for, cut)
+
+    async def _take(self, attempt: Attempt) -> tuple[Cell, Enforcement] | Report:
+        """Take a ready cell for a call, or say why there is none."""
+        try:
+            cell, plan = await self._pool(attempt.grant.settings, attempt.bounds.limits).take()
+        except CellRefused as error:
+            return Report(setup=error.cause, remedy=error.remedy)
+        except WorkspaceError as error:
+            return Report(setup=str(error))
+        # A pool hands out no cell of a launcher whose walls were not tried.
+        return cell, plan.enforcement.model_copy(update={"attested": plan.rung != "none"})
 
     def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
         made_of = [

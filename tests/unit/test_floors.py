@@ -62,6 +62,7 @@ ROOMS = {
         "journal",
         "attempt",
         "answers",
+        "sessions",
         "retries",
         "preparing",
         "executor",
@@ -87,6 +88,7 @@ IN_ORDER += [
     "toolcell.journal",
     "toolcell.attempt",
     "toolcell.answers",
+    "toolcell.sessions",
     "toolcell.retries",
     "toolcell.preparing",
     "toolcell.executor",
@@ -108,6 +110,8 @@ CODEC_USERS = {
     "toolcell.cells.process",
     "toolcell.cells.supervisor",
     "toolcell.runtime",
+    "toolcell.sessions.manager",
+    "toolcell.sessions.protocol",
 }
 
 
@@ -208,6 +212,8 @@ def test_only_the_codec_crosses_the_border(name):
         allowed.add("sandbox_workers.wire")
     if name in ("toolcell.cells.listing", "toolcell.cells.declared"):
         allowed.add("sandbox_workers.plain_files")  # the rule of which files may come back
+    if name == "toolcell.sessions.protocol":
+        allowed.add("sandbox_workers.records")
     if name == "toolcell.cells.capabilities":
         allowed.add("sandbox_workers.confine")  # declarations only: it asks for Landlock's ABI
     assert crossing <= allowed

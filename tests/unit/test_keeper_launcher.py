@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox_workers import jail, launcher, libc, private, worker
+from sandbox_workers import claims, jail, launcher, libc, private
 from sandbox_workers.libc import Call, SystemCallError
 from toolcell.model import Limits
 
@@ -181,10 +181,10 @@ def test_the_words_of_an_exception_are_bounded_and_can_be_sent():
         def __str__(self):
             raise SystemExit
 
-    assert worker._words(ValueError("as it is")) == "as it is"
-    assert worker._words(MuteError()) == "a MuteError that cannot be shown"
-    assert worker._words("\ud800 lone") == "? lone"
-    assert len(worker._words("x" * 10**6)) == worker._MESSAGE_CAP
+    assert claims.words(ValueError("as it is")) == "as it is"
+    assert claims.words(MuteError()) == "a MuteError that cannot be shown"
+    assert claims.words("\ud800 lone") == "? lone"
+    assert len(claims.words("x" * 10**6)) == claims._MESSAGE_CAP
 
 
 @pytest.mark.parametrize(

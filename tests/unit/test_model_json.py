@@ -32,6 +32,8 @@ from toolcell.model import (
     ResultMetadata,
     Ruleset,
     RunGrant,
+    SessionFacts,
+    SessionOutcome,
     Spent,
     ToolAnnotations,
     ToolCall,
@@ -136,6 +138,8 @@ EXAMPLES: list[BaseModel] = [
     CellSettings(env={"A": "b"}),
     Enforcement(rung="full", required=("network",), enforced={"network": "m"}),
     IDENTITY,
+    SessionFacts(state="lost", ended="it was killed"),
+    SessionOutcome(state="kept", earlier="late"),
     Mount(source="/a", target="/b"),
     Ruleset(files=1, tcp=0, scopes=0, rules=(("/", 1),)),
     Plan(

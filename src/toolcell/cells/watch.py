@@ -15,6 +15,7 @@ from toolcell.model import Killed, Limits
 
 _measuring = ThreadPoolExecutor(4, thread_name_prefix="toolcell-watch")
 _WATCH_SECONDS = 0.1
+_CALM_SECONDS = 1.0
 _MISSES = 20
 # More than the limit: a process that is at it is told by a signal first, and has a second.
 _CPU_GRACE = 1.0
@@ -24,7 +25,8 @@ _STARTING = 16
 class Watch:
     """Looks at one cell from `start` to `stop`.
 
-    `most_tasks` and `cpu_seconds` are what was seen so far.
+    `most_tasks` and `cpu_seconds` are what was seen so far. While it is `calm`, as between the
+    calls of a session, it looks less often.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Watch:
         self._fail = fail
         self._task: asyncio.Task[None] | None = None
         self._misses = 0
+        self._calm = False
         self.most_tasks = 0
         # CPU seconds of each process by the last look at it, and of all.
         self._own: dict[tuple[int, float], float] = {}
@@ -56,20 +59,28 @@ class Watch:
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._ended)
 
+    def be_calm(self, *, calm: bool) -> None:
+        """Look less often from now on, or as often as ever; at once where that is more."""
+        woken, self._calm = self._calm and not calm, calm
+        if woken:
+            self.stop()
+            self.start()
+
     def stop(self) -> None:
         """Look no more; doing it twice does nothing."""
         if self._task is not None:
             self._task.cancel()
 
     async def _run(self) -> None:
-        pause = _WATCH_SECONDS
+        took = 0.0
         while True:
-            await asyncio.sleep(pause)
+            least = _CALM_SECONDS if self._calm else _WATCH_SECONDS
+            await asyncio.sleep(max(least, took))
             began = time.perf_counter()
             if why := await self._over_a_limit():
                 self._over(why)
                 return
-            pause = max(_WATCH_SECONDS, time.perf_counter() - began)
+            took = time.perf_counter() - began
 
     async def _over_a_limit(self) -> Killed | None:
         # In a thread, because a tree of many processes takes long to measure; and not one

@@ -16,6 +16,7 @@ from toolcell.model.cells import (
     Report,
     Ruleset,
     Rung,
+    SessionFacts,
     Usage,
 )
 from toolcell.model.decisions import (
@@ -33,6 +34,7 @@ from toolcell.model.results import (
     Category,
     ErrorInfo,
     ResultMetadata,
+    SessionOutcome,
     Status,
     ToolResult,
     Truncation,
@@ -82,6 +84,8 @@ __all__ = [
     "Ruleset",
     "RunGrant",
     "Rung",
+    "SessionFacts",
+    "SessionOutcome",
     "Spent",
     "Status",
     "ToolAnnotations",

@@ -45,7 +45,8 @@ class PreparedToolCall(Frozen):
                 "tool": definition.name,
                 "schema": definition.spec.input_schema,
                 "handler": definition.handler.model_dump(mode="json"),
-                "runs": [definition.isolation, definition.answers, *definition.typed],
+                "runs": [definition.isolation, definition.answers, *definition.typed]
+                + ([f"session:{definition.session}"] if definition.session else []),
                 "arguments": arguments,
             }
         )

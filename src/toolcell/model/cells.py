@@ -237,6 +237,18 @@ class Usage(Frozen):
     processes: int | None = None
 
 
+class SessionFacts(Frozen):
+    """What a call in a session left of it.
+
+    `state` says whether what earlier calls made is still there, `ended` how it came to its end
+    where it did. `earlier` is what calls before this one had left running, and that wrote since.
+    """
+
+    state: Literal["kept", "lost"]
+    ended: str = ""
+    earlier: Captured = Captured()
+
+
 Killed = Literal["wall", "cancel", "output", "memory", "cpu", "processes", "reply"]
 
 
@@ -251,7 +263,8 @@ class Report(Frozen):
     system calls that the filter refused, `at_process_limit` says that as many processes as
     the limit allows were seen, `scratch_full` that scratch space was full at the end.
     `left` are the files that came of the call, and `answer_bytes` is the size of what it
-    returned.
+    returned. `session` is set for a call in a session; with `setup`, that session had ended
+    before the call.
     """
 
     exit: int | None = None
@@ -272,6 +285,7 @@ class Report(Frozen):
     gone: bool = True
     mechanism: str = ""
     left: LeftFiles = LeftFiles()
+    session: SessionFacts | None = None
 
     @property
     def ended_by_itself(self) -> bool:

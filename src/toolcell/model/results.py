@@ -75,6 +75,8 @@ _ITS_OWN = frozenset(
     }
 )
 
+_INTERRUPTED = frozenset({Category.WALL, Category.CANCELLED, Category.OUTPUT_LIMIT})
+
 STATUS_OF: dict[Category, Status] = {
     category: Status.REJECTED
     if category in _REJECTED
@@ -119,6 +121,29 @@ class Truncation(Frozen):
     not_stored: str = ""
 
 
+class SessionOutcome(Frozen):
+    """What a call in a session left of it: whether its state is kept, and if not, why.
+
+    `earlier` is what calls before it had left running, and that wrote since the one before.
+    """
+
+    state: Literal["kept", "lost"]
+    ended: str = ""
+    earlier: str = ""
+    earlier_truncation: Truncation | None = None
+
+    def for_llm(self, error: ErrorInfo | None) -> list[str]:
+        """What the model should know of it."""
+        parts = []
+        if self.earlier:
+            parts.append(f"[written since by what earlier calls left running]\n{self.earlier}")
+        if self.state == "lost":
+            parts.append(f"[session: its state is lost: {self.ended}]")
+        elif error and error.category in _INTERRUPTED:
+            parts.append("[session: the call was interrupted; the session's state is kept]")
+        return parts
+
+
 class ResultMetadata(Frozen):
     """Runtime facts, kept from the model unless asked for.
 
@@ -128,7 +153,8 @@ class ResultMetadata(Frozen):
     it had (see `Usage`). `refused` names system calls that the filter refused, of those that
     reach for more than a tool has. `decision` is what the policy said, by `rule_id`.
     `stderr_handle` opens standard error where `for_llm` shows only the end of what is here.
-    `event_lost` says which event or outcome of this call could not be kept.
+    `event_lost` says which event or outcome of this call could not be kept. `session` is set
+    for a call that ran in a session.
     """
 
     stderr: str = ""
@@ -149,6 +175,7 @@ class ResultMetadata(Frozen):
     approval_id: str | None = None
     decision: Action | None = None
     event_lost: str = ""
+    session: SessionOutcome | None = None
 
 
 WaitingState = Literal["accepted", "queued", "dry_run"]
@@ -255,6 +282,8 @@ class ToolResult(Frozen):
         parts += told_changes(self.changes, self.changes_note)
         if self.waiting:
             parts.append(f"[waiting: {self.waiting.state}] {self.waiting.told()}")
+        if self.metadata.session:
+            parts += self.metadata.session.for_llm(self.error)
         if self.error:
             parts.append(_account(self.status, self.error, self.metadata.attempts))
         return "\n".join(part.rstrip("\n") for part in parts) or "(no output)"

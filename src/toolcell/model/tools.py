@@ -93,7 +93,8 @@ class ToolDefinition(Frozen):
     tool with a `shell_line` takes besides: where the line runs, the variables that it finds set,
     and what it reads. `artifacts` are globs of files below the workspace, which come back with the
     result where the call made or changed them. `poll` names the tool that takes the `handle` of an
-    answer that is waiting, and settles it. `isolation` is "controller" for the tools that
+    answer that is waiting, and settles it. `session` names the kind of session that its calls run
+    in, by their argument `session`. `isolation` is "controller" for the tools that
     toolcell answers itself. `function` is set for inline tools only.
     """
 
@@ -116,6 +117,7 @@ class ToolDefinition(Frozen):
     shell_input: str | None = None
     artifacts: tuple[ArtifactGlob, ...] = ()
     poll: ToolName | None = None
+    session: Literal["python", "shell"] | None = None
     arguments_model: type[BaseModel] | None = Field(default=None, exclude=True, repr=False)
     function: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
 

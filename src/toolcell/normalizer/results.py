@@ -20,6 +20,8 @@ from toolcell.model import (
     Limits,
     Report,
     ResultMetadata,
+    SessionFacts,
+    SessionOutcome,
     Status,
     ToolCall,
     ToolDefinition,
@@ -116,6 +118,7 @@ def from_report(
         refused=report.refused,
         ended_by=report.mechanism,
         survivors_checked=report.gone,
+        session=_session(report.session, budget, redactor),
     )
     waiting = None
     if verdict.error is None and report.reply and report.reply["type"] == "waiting":
@@ -133,6 +136,17 @@ def from_report(
         truncation=output_cut,
         structured=None if isinstance(value, str) else value,
         left=_files(report.left, redactor),
+    )
+
+
+def _session(
+    facts: SessionFacts | None, budget: OutputBudget | int, redactor: Redactor
+) -> SessionOutcome | None:
+    if facts is None:
+        return None
+    earlier, cut = shorten(facts.earlier, budget, redactor, ended=False)
+    return SessionOutcome(
+        state=facts.state, ended=redactor.text(facts.ended), earlier=earlier, earlier_truncation=cut
     )
 
 

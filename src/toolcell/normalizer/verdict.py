@@ -65,6 +65,13 @@ def signal_name(number: int) -> str:
 def _never_ran(report: Report) -> ErrorInfo | None:
     if report.setup is None:
         return None
+    if report.session is not None:
+        return ErrorInfo(
+            category=Category.WORKER_LOST,
+            message=f"the call was not run: {report.setup}",
+            retryable=True,
+            hint=report.remedy,
+        )
     return ErrorInfo(
         category=Category.CELL_SETUP,
         message=f"the call was not run: {report.setup}",

@@ -43,7 +43,7 @@ class CompiledRule:
         if part.kind == "command":
             return self._fit_command(part) if self.rule.reads_commands else Fit.NO
         if part.kind == "write":
-            return self._fit_path(part.path) if self.rule.writes else Fit.NO
+            return self._fit_write(part) if self.rule.writes else Fit.NO
         # Of a line that cannot be read nobody knows what is in it.
         return Fit.POSSIBLE if part.kind == "unreadable" else Fit.EXACT
 
@@ -92,6 +92,13 @@ class CompiledRule:
             return Fit.NO
         closest = max(fit(prefix, part.words) for prefix in self.rule.not_commands)
         return {Fit.EXACT: Fit.NO, Fit.NO: Fit.EXACT}.get(closest, Fit.POSSIBLE)
+
+    def _fit_write(self, part: Part) -> Fit:
+        found = self._fit_path(part.path)
+        if not part.doubt:
+            return found
+        # It may be that path, or any other.
+        return {Fit.EXACT: Fit.LIKELY, Fit.NO: Fit.POSSIBLE}.get(found, found)
 
     def _fit_path(self, path: str | None) -> Fit:
         views = None if path is None else self._workspace.views(path)

@@ -4,7 +4,7 @@ A shell line is as many parts as it has simple commands and files that it writes
 other call is one part.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,6 +20,11 @@ _OF_THE_SHELL = listed(
 )
 """Builtins that touch nothing outside of the shell; what they change in it is a doubt, or a
 directory, of what follows."""
+
+_IN_A_SESSION = (
+    "an earlier call of the session may have changed what this means: the directory, aliases, "
+    "functions, PATH"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,8 @@ class Proposal:
         around = self.around
         if around is None:
             return (Part("unreadable", doubt="what the call puts around its line is no text"),)
-        return parts_of(self._read or read_line(self.line, around))
+        parts = parts_of(self._read or read_line(self.line, around))
+        return tuple(map(_after_others, parts)) if self.definition.session else parts
 
     @cached_property
     def written(self) -> tuple[str | None, ...]:
@@ -130,6 +136,14 @@ def parts_of(line: Line) -> tuple[Part, ...]:
     writes = [Part("write", path=each.path, required=not each.implied) for each in line.writes]
     # A line of nothing, such as a comment, runs nothing: it is decided as a call of its tool.
     return (*commands, *writes) or CALL
+
+
+def _after_others(part: Part) -> Part:
+    """A part of a line that runs in a session, where what a word means is only known then."""
+    somewhere = part.kind == "write" and not (part.path or "").startswith("/")
+    if part.doubt or not (part.kind == "command" or somewhere):
+        return part
+    return replace(part, doubt=_IN_A_SESSION)
 
 
 def _is_required(command: Command) -> bool:

@@ -5,11 +5,11 @@ in a cell.
 """
 
 from toolcell.model import ToolDefinition
-from toolcell.registry.builtins import files, outputs, running, search
+from toolcell.registry.builtins import files, outputs, running, search, sessions
 
 __all__ = ["builtin_tools"]
 
 
 def builtin_tools() -> list[ToolDefinition]:
     """Return the definitions of all built-in tools."""
-    return [*running.TOOLS, *files.TOOLS, *search.TOOLS, *outputs.TOOLS]
+    return [*running.TOOLS, *files.TOOLS, *search.TOOLS, *outputs.TOOLS, *sessions.TOOLS]

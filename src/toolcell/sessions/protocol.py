@@ -1,0 +1,240 @@
+"""The protocol of a session, without I/O: what to send, and what was said.
+
+The host may be hostile. Every message that the table does not have, or that has other fields
+than these, breaks the dialogue for good, told as a value; output for a call that does not run
+does as well. What we ourselves do out of turn is a defect of ours, and raises.
+"""
+
+import binascii
+from base64 import b64encode
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+from sandbox_workers import records, wire
+from toolcell.visible import visible_line
+
+Stream = Literal["stdout", "stderr", "files"]
+
+
+class State(StrEnum):
+    """Where one branch of a session stands."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    FORKING = "forking"
+    ENDED = "ended"
+
+
+_NEXT = {
+    (State.IDLE, "call"): State.RUNNING,
+    (State.RUNNING, "done"): State.IDLE,
+    (State.IDLE, "fork"): State.FORKING,
+    (State.FORKING, "forked"): State.IDLE,
+    (State.FORKING, "unforked"): State.IDLE,
+    (State.IDLE, "ended"): State.ENDED,
+    (State.RUNNING, "ended"): State.ENDED,
+    (State.FORKING, "ended"): State.ENDED,
+}
+
+_FIELDS: dict[str, dict[str, type]] = {
+    "done": {
+        **{"type": str, "branch": int, "call": int, "exit": int, "limit": object},
+        **{"earlier": str, "earlier_total": int},
+    },
+    "forked": {"type": str, "branch": int, "open_files": list},
+    "unforked": {"type": str, "branch": int, "message": str},
+    "ended": {"type": str, "branch": int, "exit": int, "why": str},
+}
+
+_STREAMS: dict[int, Stream] = {
+    records.STDOUT: "stdout",
+    records.STDERR: "stderr",
+    records.FILES: "files",
+}
+_LIMIT_KINDS = frozenset({"memory", "disk", "open_files"})
+_LONGEST_LINE = 400
+_EXITS = range(-64, 256)  # of a process: negative for a signal
+
+
+class Output(NamedTuple):
+    """A piece of what a running call wrote, or of the files that it left (see `parcels`)."""
+
+    call: int
+    stream: Stream
+    data: bytes
+
+
+class Done(NamedTuple):
+    """A call is over and its branch goes on.
+
+    `limit` is the kind of limit that it claims to have met, the exception's name and its words.
+    `earlier` is the end of what calls before it left running wrote, of `earlier_total` bytes.
+    """
+
+    branch: int
+    call: int
+    exit: int
+    limit: tuple[str, str, str] | None
+    earlier: bytes
+    earlier_total: int
+
+
+class Forked(NamedTuple):
+    """A branch has copies now; they share these files, which are open for writing."""
+
+    branch: int
+    copies: tuple[int, ...]
+    open_files: tuple[str, ...]
+
+
+class Unforked(NamedTuple):
+    """A branch could not be copied, and goes on."""
+
+    branch: int
+    message: str
+
+
+class Ended(NamedTuple):
+    """A branch ended, and whatever it ran; `why` says more than the exit code where it can."""
+
+    branch: int
+    exit: int
+    why: str
+
+
+Message = Output | Done | Forked | Unforked | Ended
+
+
+class Dialogue:
+    """What was said between the controller and one host so far."""
+
+    def __init__(self) -> None:
+        self._reader = records.RecordReader()
+        self._states = {0: State.IDLE}
+        self._calls: dict[int, int] = {}  # those that run, by branch
+        self._copies: dict[int, tuple[int, ...]] = {}
+        self._last_call = 0
+        self.problem: str | None = None
+
+    @property
+    def living(self) -> int:
+        """How many branches have not ended."""
+        return sum(state is not State.ENDED for state in self._states.values())
+
+    def start(self, kind: str, limits: dict[str, int | bool]) -> bytes:
+        """What makes a worker a session; the limits are those of files that come back."""
+        return wire.frame({"type": "session", "kind": kind, "limits": limits})
+
+    def call(self, branch: int, code: str, stdin: bytes | None) -> tuple[int, bytes]:
+        """Start a call; returns its number. Raises WireError where it is too large to send."""
+        number = self._last_call + 1
+        text = None if stdin is None else b64encode(stdin).decode()
+        request = {"type": "call", "branch": branch, "call": number, "code": code, "stdin": text}
+        frame = wire.frame(request)
+        self._states[branch] = _NEXT[self._states[branch], "call"]
+        self._calls[branch] = self._last_call = number
+        return number, frame
+
+    def interrupt(self, call: int, *, again: bool) -> bytes:
+        """Interrupt a call."""
+        return wire.frame({"type": "interrupt", "call": call, "again": again})
+
+    def fork(self, branch: int, copies: int, *, reseed: bool) -> bytes:
+        """Copy a branch so many times."""
+        self._states[branch] = _NEXT[self._states[branch], "fork"]
+        first = max(self._states) + 1 + sum(map(len, self._copies.values()))
+        numbers = self._copies[branch] = tuple(range(first, first + copies))
+        return wire.frame(
+            {"type": "fork", "branch": branch, "copies": list(numbers), "reseed": reseed}
+        )
+
+    def kill(self, branch: int) -> bytes:
+        """End a branch."""
+        return wire.frame({"type": "kill", "branch": branch})
+
+    def feed(self, data: bytes) -> list[Message]:
+        """Take bytes as they were read; returns what they say, as far as the dialogue holds."""
+        found: list[Message] = []
+        try:
+            self._reader.feed(data)
+            while self.problem is None and (record := self._reader.next()) is not None:
+                message = self._taken(record)
+                if message is not None:
+                    found.append(message)
+        except wire.WireError as error:
+            self.problem = str(error)
+        return found
+
+    def _taken(self, record: records.Record) -> Message | None:
+        stream = _STREAMS.get(record.kind)
+        if stream is not None:
+            if record.number in self._calls.values():
+                return Output(record.number, stream, record.body)
+            self.problem = "output of a call that does not run"
+            return None
+        message = wire.decode(record.body)
+        kind = message.get("type") if isinstance(message, dict) else None
+        if not isinstance(kind, str) or not _fits(message, _FIELDS.get(kind, {})):
+            self.problem = "a message of no known form"
+            return None
+        state = self._states.get(message["branch"], State.ENDED)
+        following = _NEXT.get((state, kind))
+        if following is None:
+            self.problem = f"`{kind}` out of turn"
+            return None
+        self._states[message["branch"]] = following
+        return self._said(kind, message)
+
+    def _said(self, kind: str, message: dict[str, Any]) -> Message | None:
+        branch = message["branch"]
+        if kind == "done":
+            return self._done(message)
+        if kind == "forked":
+            copies = self._copies.pop(branch)
+            self._states |= dict.fromkeys(copies, State.IDLE)
+            return Forked(branch, copies, tuple(_line(str(name)) for name in message["open_files"]))
+        self._copies.pop(branch, None)
+        if kind == "unforked":
+            return Unforked(branch, _line(message["message"]))
+        self._calls.pop(branch, None)
+        if message["exit"] not in _EXITS:
+            self.problem = "no exit code of a process"
+            return None
+        return Ended(branch, message["exit"], _line(message["why"]))
+
+    def _done(self, message: dict[str, Any]) -> Done | None:
+        branch, call, code = message["branch"], message["call"], message["exit"]
+        try:
+            earlier = binascii.a2b_base64(message["earlier"], strict_mode=True)
+        except ValueError:
+            earlier = None
+        limit, total = message["limit"], message["earlier_total"]
+        if call != self._calls.pop(branch) or code not in range(256) or earlier is None:
+            self.problem = "the end of another call"
+            return None
+        if total < len(earlier) or not (limit is None or _is_limit(limit)):
+            self.problem = "an end of no known form"
+            return None
+        return Done(branch, call, code, None if limit is None else tuple(limit), earlier, total)
+
+
+def _line(text: str) -> str:
+    """Words that may be anybody's, as one line of a bounded length."""
+    return visible_line(text[:_LONGEST_LINE])
+
+
+def _is_limit(limit: Any) -> bool:
+    words = isinstance(limit, list) and len(limit) == 3 and all(isinstance(w, str) for w in limit)
+    return words and limit[0] in _LIMIT_KINDS
+
+
+def _fits(message: dict[str, Any], fields: dict[str, type]) -> bool:
+    return (
+        bool(fields)
+        and message.keys() == fields.keys()
+        and all(
+            isinstance(message[name], kind) and not isinstance(message[name], bool)
+            for name, kind in fields.items()
+            if kind is not object
+        )
+    )
