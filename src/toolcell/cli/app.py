@@ -11,6 +11,7 @@ from toolcell.cells.workspace import resolve_workspace
 from toolcell.cli.approvals import app as approvals_app
 from toolcell.cli.events import app as events_app
 from toolcell.cli.options import FLAG, AsJson, Policy, ToolFile, Workspace
+from toolcell.cli.output import app as output_app
 from toolcell.cli.policy import app as policy_app
 from toolcell.cli.setup import Setup
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.add_typer(policy_app, name="policy")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(events_app, name="events")
+app.add_typer(output_app, name="output")
 
 
 class Network(StrEnum):

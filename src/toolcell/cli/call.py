@@ -62,6 +62,7 @@ def _print_result(result: ToolResult) -> None:
     ):
         if text:
             print(text, end="" if text.endswith("\n") else "\n", file=stream)
+    _print_where_all_is(result)
     if result.waiting:
         print(f"toolcell: {visible(result.waiting.told())}", file=sys.stderr)
     print_files(result)
@@ -73,6 +74,15 @@ def _print_result(result: ToolResult) -> None:
             hint = _way_out(result)
         if hint:
             print(f"toolcell: {visible(hint)}", file=sys.stderr)
+
+
+def _print_where_all_is(result: ToolResult) -> None:
+    facts = result.metadata
+    cuts = (result.truncation, facts.stdout_truncation, facts.stderr_truncation)
+    for what, cut in zip(("the output", "what it printed", "standard error"), cuts, strict=True):
+        if cut is not None and cut.handle:
+            line = f"toolcell: all of {what}: toolcell output show {cut.handle}"
+            print(line, file=sys.stderr)
 
 
 def _way_out(result: ToolResult) -> str:

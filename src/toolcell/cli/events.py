@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +13,13 @@ import typer
 
 from toolcell.cli.exits import FAILED, SUCCEEDED
 from toolcell.cli.options import FLAG, AsJson
+from toolcell.cli.quantities import age_of, is_age, size_of
 from toolcell.errors import StoreError
 from toolcell.events import Event, EventLog, EventReader, verify
 from toolcell.events.chain import Row
 from toolcell.events.statistics import statistics
 from toolcell.events.table import Wanted
 from toolcell.events.timeline import call_of
-from toolcell.model.base import parse_size
 from toolcell.visible import visible_json, visible_line
 
 app = typer.Typer(
@@ -28,8 +28,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)")
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _NOTED = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
 
 Log = Annotated[
@@ -206,8 +204,8 @@ def prune(
     """
     if older_than is None and keep_bytes is None:
         raise typer.BadParameter("say what may go: --older-than 30d, or --keep-bytes 64MiB")
-    age = _age(older_than) if older_than is not None else None
-    size = _size(keep_bytes) if keep_bytes is not None else None
+    age = age_of(older_than) if older_than is not None else None
+    size = size_of(keep_bytes) if keep_bytes is not None else None
     rows, through = 0, 0
     if EventReader(log).exists():
         events = EventLog(log, keep_days=None, keep_bytes=None)
@@ -256,33 +254,14 @@ def _moment(text: str | None) -> datetime | None:
     """Read an age, which is before now, or an ISO time, which is local where it names no zone."""
     if text is None:
         return None
-    if _AGE.fullmatch(text.strip()):
-        return datetime.now(UTC) - _age(text)
+    if is_age(text):
+        return datetime.now(UTC) - age_of(text)
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         raise typer.BadParameter(
             f"{text!r} is neither an age such as 90s, 1h or 7d nor an ISO time"
         ) from None
-
-
-def _age(text: str) -> timedelta:
-    match = _AGE.fullmatch(text.strip())
-    if not match:
-        raise typer.BadParameter(f"{text!r} is no age such as 90s, 1h or 7d")
-    try:
-        age = timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
-        datetime.now(UTC) - age  # whether there is such a time
-    except OverflowError:
-        raise typer.BadParameter(f"{text!r} is longer ago than time goes back") from None
-    return age
-
-
-def _size(text: str) -> int:
-    try:
-        return int(parse_size(text))
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no size such as 64MiB") from None
 
 
 def _noted(text: str | None) -> tuple[int, str] | None:
