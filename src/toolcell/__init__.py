@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from toolcell.events import EventReader as EventReader
     from toolcell.grants import Grant as Grant
     from toolcell.grants import RunOptions as RunOptions
+    from toolcell.legible import OutputBudget as OutputBudget
     from toolcell.messages import ToolMessage as ToolMessage
     from toolcell.messages import calls_in as calls_in
     from toolcell.messages import inject as inject
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from toolcell.model import ToolSpec as ToolSpec
     from toolcell.model import Truncation as Truncation
     from toolcell.model import WaitingInfo as WaitingInfo
+    from toolcell.outputs import OutputStore as OutputStore
+    from toolcell.outputs import no_outputs as no_outputs
     from toolcell.policy import Condition as Condition
     from toolcell.policy import Decider as Decider
     from toolcell.policy import Rule as Rule
@@ -94,6 +97,7 @@ _HOMES = {
     ),
     "grants": ("Grant", "RunOptions"),
     "events": ("Event", "EventKind", "EventLog", "EventReader"),
+    "legible": ("OutputBudget",),
     "messages": ("ToolMessage", "calls_in", "inject"),
     "model": (
         "Action",
@@ -120,6 +124,7 @@ _HOMES = {
         "Truncation",
         "WaitingInfo",
     ),
+    "outputs": ("OutputStore", "no_outputs"),
     "policy": ("Condition", "Decider", "Rule", "ToolPolicy", "load_policy"),
     "redaction": ("Redactor",),
     "registry": ("ToolRegistry",),

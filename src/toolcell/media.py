@@ -33,7 +33,7 @@ _FEW = 256
 _PART = 5
 _LOOKED_AT = 64 * 1024
 _NO_TEXT = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
-_LEGIBLE = frozenset({"text/plain; charset=utf-16", "application/x-bzip2", "audio/mpeg"})
+_HEADER = 64
 
 
 def media_type(data: bytes) -> str:
@@ -44,9 +44,8 @@ def media_type(data: bytes) -> str:
 
 def is_binary(data: bytes) -> bool:
     """Whether what begins so is nothing to read: of a type that is not, or garbled as UTF-8."""
-    kind = _by_beginning(data)
-    # Beginnings of a few printable letters, or of bytes that text may have, are not enough.
-    certain = bool(kind) and kind not in _LEGIBLE
+    # A beginning of letters, such as GIF89a, may be that of a sentence.
+    certain = bool(_by_beginning(data)) and _NO_TEXT.search(data[:_HEADER]) is not None
     return certain or _is_garbled(data)
 
 

@@ -3,11 +3,13 @@
 import asyncio
 import json
 import re
+import threading
 from typing import Any
 
 import pytest
 
 from toolcell import RunOptions
+from toolcell.cells import captures
 from toolcell.outputs import OutputStore, no_outputs
 
 pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
@@ -143,6 +145,29 @@ async def test_the_output_of_a_call_that_is_cancelled_is_kept(
     result = await call
     assert result.status == "cancelled"
     assert store.read(result.handles["output"]) == whole()
+
+
+async def test_a_disk_that_hangs_does_not_hold_up_the_deadline(
+    runner: Any, store: OutputStore, monkeypatch: Any, processes: Any, until: Any
+) -> None:
+    write, goes_on = captures._write, threading.Event()
+
+    def hang(*arguments: Any) -> None:
+        goes_on.wait(20)
+        write(*arguments)
+
+    monkeypatch.setattr(captures, "_write", hang)
+    run = runner(outputs=store, limits={"wall": 0.5})
+    call = asyncio.ensure_future(run.sh("yes 'the disk hangs'"))
+    try:
+        await until(lambda: processes("the disk hangs"), "the flood")
+        await until(lambda: not processes("the disk hangs"), "its end")
+        assert not call.done()
+    finally:
+        goes_on.set()
+    result = await call
+    assert result.status == "timed_out"
+    assert store.read(result.handles["output"], 0, 15) == b"the disk hangs\n"
 
 
 async def test_past_the_cap_the_rest_is_counted_and_the_page_says_so(

@@ -177,6 +177,11 @@ def test_binary_output_is_named_and_not_dumped(data):
     assert (cut.omitted_bytes, cut.omitted_lines) == (len(data), data.count(b"\n"))
 
 
+@pytest.mark.parametrize("text", ["GIF89a is a format\n", "BZh\n", "%PDF-1.7 says the header\n"])
+def test_a_sentence_about_a_format_is_no_file_of_it(text):
+    assert shorten(captured(text.encode()), 1000) == (text, None)
+
+
 @pytest.mark.parametrize(
     "data",
     [

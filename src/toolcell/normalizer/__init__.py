@@ -1,7 +1,7 @@
 """The normalizer: whatever happened, one ToolResult.
 
-text        bytes to text, never cut inside a character
-truncation  head and tail, redacted, with exact counts of what is left out
+lines       a clean stretch of a stream, redacted, line by line
+truncation  head and tail with exact counts of what is left out, and where to find it
 verdict     evidence to a category
 results     the pieces to a result
 """
