@@ -10,6 +10,7 @@ import pytest
 
 from toolcell import RunOptions
 from toolcell.cells import captures
+from toolcell.errors import StoreError
 from toolcell.outputs import OutputStore, no_outputs
 
 pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
@@ -43,6 +44,18 @@ async def test_every_byte_of_much_output_is_kept_and_the_page_says_what_is_missi
     stored = store.get(handle)
     assert (stored.call_id, stored.tool_name) == (result.call_id, "shell")
     assert store.list() == [stored]
+
+
+async def test_the_event_at_the_end_names_the_handles(runner: Any, store: OutputStore) -> None:
+    events: list[Any] = []
+    result = await runner(outputs=store, events=events.append).sh("seq 1 9000; seq 1 9 >&2")
+    assert set(result.handles) == {"output", "stderr"}
+    assert events[-1].data["handles"] == result.handles
+
+
+async def test_a_store_in_the_workspace_is_refused(runner: Any, workspace: Any) -> None:
+    with pytest.raises(StoreError, match="lies in the workspace"):
+        runner(outputs=OutputStore(workspace / "outputs"))
 
 
 async def test_what_was_cut_but_never_left_memory_is_kept_too(
