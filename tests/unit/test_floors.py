@@ -35,7 +35,7 @@ ROOMS = {
             "cells.pipe",
             "cells.conversation",
         ],
-        *["cells.account", "cells.parcels", "cells.tree", "cells.cell", "cells.process"],
+        *["cells.parcels", "cells.account", "cells.tree", "cells.cell", "cells.process"],
     ],
     4: [
         "pages",

@@ -7,11 +7,13 @@ import os
 import pytest
 
 from sandbox_workers import wire
+from toolcell.artifacts import Shelf
 from toolcell.cells import supervisor, watch
 from toolcell.cells.cell import END
 from toolcell.cells.supervisor import Supervisor
 from toolcell.cells.tree import Look
 from toolcell.model import Limits, Usage
+from toolcell.outputs import OutputStore
 from toolcell.registry import define
 
 from .peers import READY, Peer, descriptors
@@ -70,6 +72,30 @@ async def test_the_evidence_of_a_call_is_what_came_through_its_pipes(peer):
     assert report.refused == ("system call 999",)
     assert report.gone
     assert descriptors() == before - 7, "six ends, and the pipe that ended the process"
+
+
+async def test_files_behind_the_account_come_with_the_report_and_nothing_ends_them_early(
+    peer, tmp_path
+):
+    store = OutputStore(tmp_path / "outputs")
+    cell = peer.cell()
+    await cell.ready()
+    made = Supervisor(cell, Limits(), None, Shelf(store))
+    call = asyncio.create_task(made.run(prepared(define(greet), name="Ada"), None, 10.0))
+    await asyncio.sleep(0)
+    peer.send(REPLY)
+    os.write(peer.status, b'0 1 1 1 0 0 []\n{"name":"a","size":6}\nab\n')
+    while not made._last_word.has_files:
+        await asyncio.sleep(0)
+    made._deadline()  # the call is over
+    os.write(peer.status, b'cde{"name":"b","size":9}\n123')
+    peer.process.communicate()
+    report = await call
+    assert (report.exit, report.killed) == (0, None)
+    assert [(each.name, each.size) for each in report.left.artifacts] == [("a", 6)]
+    assert store.read(report.left.artifacts[0].handle) == b"ab\ncde"
+    assert [each.name for each in report.left.refused] == ["b", ""]
+    assert len(store.list()) == 1, "what did not come whole is not kept"
 
 
 @pytest.mark.parametrize("end", ["wall", "cancel", "output", "reply"])

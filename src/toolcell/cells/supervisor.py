@@ -23,15 +23,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from sandbox_workers import wire
-from toolcell.cells.account import Account, read_account
+from toolcell.cells.account import Account, LastWord
 from toolcell.cells.captures import STREAMS, Begin, Captures, Stream
 from toolcell.cells.cell import Cell
 from toolcell.cells.conversation import State
-from toolcell.cells.parcels import Parcels, Shelf
+from toolcell.cells.parcels import Shelf
 from toolcell.cells.pipe import FILLING_SECONDS, OutputPipe
 from toolcell.cells.refusals import in_words
 from toolcell.cells.watch import Watch
-from toolcell.model import Killed, LeftFiles, Limits, PreparedToolCall, Report, Usage
+from toolcell.model import Killed, Limits, PreparedToolCall, Report, Usage
 
 Tap = Callable[[Stream, bytes], Awaitable[None] | None]
 """Called with each piece of output as it arrives, in the event loop; what takes time is
@@ -42,9 +42,9 @@ _READ = 256 * 1024
 _DEATH_SECONDS = 10.0
 # How long init has to end everything, and to tell; longer where it has to sweep.
 _ACCOUNT_SECONDS, _SWEEP_SECONDS = 0.25, 2.0
-# How long init may send nothing while it sends files, and how long it may send them in all:
-# nobody in the cell can hold it up by then, but this process may be slow to take them.
-_STALL_SECONDS, _FILES_SECONDS = 5.0, 60.0
+# How long init may send nothing while it sends files. Nobody in the cell can hold it up by then,
+# and it sends no more than its limits allow, but this process may be slow to take them.
+_STALL_SECONDS = 5.0
 
 
 class Supervisor:
@@ -73,9 +73,7 @@ class Supervisor:
         self._spilling: dict[Stream, asyncio.Future[None]] = {}
         self._untapped: asyncio.Future[None] = self._loop.create_future()
         self._failed: BaseException | None = None
-        self._status: bytes | None = None
-        self._shelf = shelf
-        self._parcels: Parcels | None = None
+        self._last_word = LastWord(shelf)
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self, prepared: PreparedToolCall, stdin: bytes | None, wall: float) -> Report:
@@ -134,22 +132,14 @@ class Supervisor:
 
     def _hear(self) -> None:
         """Take what init tells of the end, and the files that it may send behind that."""
-        data = _read_some(self._cell.status)
-        if data:
-            self._take_status(data)
-            self._kill_in_time()
-        if data == b"" or (data and self._parcels is None):
-            self._loop.remove_reader(self._cell.status)
-
-    def _take_status(self, data: bytes) -> None:
-        if self._parcels is not None:
-            self._parcels.feed(data)
+        data, word = _read_some(self._cell.status), self._last_word
+        if data is None:
             return
-        self._status, files_follow, rest = data.partition(b"\n")
-        if files_follow:
-            self._parcels = Parcels(self._shelf)
-            self._parcels.feed(rest)
-            self._timers.append(self._loop.call_later(_FILES_SECONDS, self._cell.kill))
+        if data:
+            word.feed(data)
+            self._kill_in_time()
+        if not data or not word.has_files:
+            self._loop.remove_reader(self._cell.status)
 
     def _send(self) -> None:
         cell = self._cell
@@ -172,7 +162,7 @@ class Supervisor:
             self._kill("wall")
 
     def _kill(self, why: Killed) -> None:
-        if not self._ended.done() and self._status is None:
+        if not self._ended.done() and not self._last_word.began:
             self._killed = self._killed or why
             self._end_call()
 
@@ -182,7 +172,7 @@ class Supervisor:
 
     def _kill_in_time(self) -> None:
         seconds = _SWEEP_SECONDS if self._cell.sweeps else _ACCOUNT_SECONDS
-        if self._parcels is not None:
+        if self._last_word.has_files:
             seconds = _STALL_SECONDS
         if self._patience is not None:
             self._patience.cancel()
@@ -264,7 +254,7 @@ class Supervisor:
         # What was in the pipes at the end, and no more: a tool may have lent a copy of its
         # end to someone who goes on writing.
         while told := _read_some(self._cell.status):
-            self._take_status(told)
+            self._last_word.feed(told)
         left = _readable_bytes(self._cell.reply)
         while left > 0 and (data := self._read_reply()):
             left -= data
@@ -300,7 +290,7 @@ class Supervisor:
         self._cell.close()
 
     def _report(self, seconds: float) -> Report:
-        told = read_account(self._status)
+        told = self._last_word.account()
         # Without a word of it, what init was to end may live on.
         self._cell.lost = self._cell.sweeps and told is None
         conversation = self._cell.conversation
@@ -322,15 +312,7 @@ class Supervisor:
             seconds=seconds,
             gone=self._ended.done() and not self._cell.lost,
             mechanism=self._mechanism(),
-            left=self._left(),
-        )
-
-    def _left(self) -> LeftFiles:
-        if self._parcels is None:
-            return LeftFiles()
-        self._parcels.finish()
-        return LeftFiles(
-            artifacts=tuple(self._parcels.artifacts), refused=tuple(self._parcels.refused)
+            left=self._last_word.files(),
         )
 
     async def _with_output(self, report: Report) -> Report:
