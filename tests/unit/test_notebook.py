@@ -37,6 +37,12 @@ def failure(source):
         ("from __future__ import annotations\ndef f(x: nowhere): return x\nf(3)", "3\n"),
         ("for x in (1, 2):\n    x", ""),
         ("__name__", "'__main__'\n"),
+        ("import asyncio\nx = await asyncio.sleep(0, 3)\nx", "3\n"),
+        ("import asyncio\nawait asyncio.sleep(0, 4)", "4\n"),
+        (
+            "import asyncio\nasync def f(): return 5\nasync with asyncio.Lock(): y = 1\nawait f()",
+            "5\n",
+        ),
     ],
 )
 def test_the_value_of_a_last_expression_is_shown_as_in_a_notebook(source, shown, capsys):

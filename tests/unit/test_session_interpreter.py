@@ -73,6 +73,7 @@ def test_standard_input_is_what_the_call_was_given(python):
     [
         "while True: pass",
         "import time; time.sleep(60)",
+        "import asyncio; await asyncio.sleep(60)",
         "import os; os.system('sleep 60')",
         "import subprocess; subprocess.run(['sleep', '60'])",
     ],

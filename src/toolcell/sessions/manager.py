@@ -198,6 +198,8 @@ class Sessions:
 
     def _hindrance(self, names: Sequence[str], session: Session) -> str:
         """Why a fork cannot be made; empty where it can."""
+        if not names:
+            return "a fork makes one copy at least"
         if session.branches + len(names) > self._bounds.branches:
             return f"a session has {self._bounds.branches} branches at most, ended ones not counted"
         if len(set(names)) < len(names) or not all(map(is_name, names)):
