@@ -78,6 +78,14 @@ def test_long_lines_are_folded_where_not_all_fits_and_the_short_ones_around_them
     assert shorten_text(text, 50_000) == (text, None)
 
 
+@pytest.mark.parametrize("size", [32_769, 40_000, 262_144, 300_000])
+def test_one_line_alone_is_shown_by_its_two_ends(size):
+    shown, cut = shorten(captured(b"x" * size, 131_072, 131_072), OutputBudget())
+    head, tail = MARKERS.split(shown)
+    assert (head.count("x"), tail.count("x")) == (10_922, 21_846)
+    assert cut.omitted_bytes == size - 32_768
+
+
 def test_many_long_lines_are_folded_so_that_more_of_them_are_seen():
     text = "".join(f"{number:03}{'x' * 9996}\n" for number in range(100))
     shown, cut = shorten_text(text, OutputBudget(line_bytes=500))

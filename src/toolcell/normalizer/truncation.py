@@ -133,8 +133,13 @@ class _Composer:
 
     @staticmethod
     def _most(budget: OutputBudget, size: int, stretch: Stretch) -> int:
-        """How long a line may be: a few may be as long as there is room for them."""
-        return max(budget.line_bytes, size // max(1, stretch.lines))
+        """How long a line may be: a few may be as long as there is room for them.
+
+        One alone is never folded, because its two ends are what is shown anyway.
+        """
+        if stretch.lines <= 1:
+            return UNBOUNDED
+        return max(budget.line_bytes, size // stretch.lines)
 
     def _folded(self, shown: Shown) -> Page:
         cut = self._source.missing(shown.folded, shown.folded_lines)
