@@ -109,6 +109,7 @@ async def test_two_hundred_calls_that_are_cancelled_at_random_moments_leave_noth
     assert _descriptors() <= descriptors + 1
 
 
+@pytest.mark.any_user
 async def test_a_call_is_cancelled_while_its_cell_is_being_made(runner: Any) -> None:
     run = runner(spare_cells=0)
     call = ToolCall(call_id="early", name="echo", arguments={"text": "x"})
@@ -122,6 +123,7 @@ async def test_a_call_is_cancelled_while_its_cell_is_being_made(runner: Any) -> 
     assert (await run("echo", text="next")).success
 
 
+@pytest.mark.any_user
 async def test_a_call_is_cancelled_while_it_waits_for_its_place(
     runner: Any, workspace: Path, until: Any
 ) -> None:
@@ -137,6 +139,7 @@ async def test_a_call_is_cancelled_while_it_waits_for_its_place(
     assert (await first).status == "cancelled"
 
 
+@pytest.mark.any_user
 async def test_a_call_is_cancelled_while_its_line_is_read(
     runner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +159,7 @@ async def test_a_call_is_cancelled_while_its_line_is_read(
     assert [str(each.kind) for each in events] == ["received", "prepared", "finished"]
 
 
+@pytest.mark.any_user
 async def test_a_call_is_cancelled_while_its_output_is_taken(run: Any) -> None:
     taking = asyncio.Event()
 
@@ -171,6 +175,7 @@ async def test_a_call_is_cancelled_while_its_output_is_taken(run: Any) -> None:
     assert (result.status, result.output) == ("cancelled", "so far\n")
 
 
+@pytest.mark.any_user
 @pytest.mark.parametrize("waited_for", [True, False])
 async def test_a_call_that_waits_for_a_person_is_ended_by_taking_the_question_back(
     runner: Any, until: Any, waited_for: bool

@@ -10,7 +10,7 @@ import pytest
 
 from toolcell import BlockingController, RunOptions, ToolCall, ToolPolicy, ToolRegistry
 
-pytestmark = pytest.mark.isolation
+pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
 
 _MARK = "38.0271"
 
