@@ -1,6 +1,7 @@
 """Claims of `toolcell.testing`: short tests of agents that meet real results and do not wait."""
 
 import asyncio
+import re
 import runpy
 import subprocess
 import sys
@@ -273,3 +274,9 @@ def test_the_example_is_as_it_says():
     assert len(tests) == 5
     for each in tests:
         each()
+
+
+def test_the_example_of_the_documentation_does_what_it_says():
+    page = Path(__file__).parents[2] / "docs" / "testing.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(compile(example, str(page), "exec"), {})
