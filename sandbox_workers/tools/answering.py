@@ -7,9 +7,10 @@ from sandbox_workers.tools.globs import Glob, GlobError
 from sandbox_workers.tools.naming import shown
 from sandbox_workers.tools.walking import Walk
 
-ROOM = 30_000
+ROOM = 28_000
 """Bytes of an answer: less than a model is shown of any output, so that nothing is cut again."""
 _NAMED = 5
+_LENGTH = 200
 
 
 def glob_of(text: str) -> Glob:
@@ -28,7 +29,8 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def named(paths: Sequence[str]) -> str:
     """Name some paths, and say how many more there are."""
     more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
-    return ", ".join(map(shown, paths[:_NAMED])) + more
+    names = [shown(path[:_LENGTH]) + "…" * (len(path) > _LENGTH) for path in paths[:_NAMED]]
+    return ", ".join(names) + more
 
 
 def passed_over(walk: Walk) -> list[str]:
