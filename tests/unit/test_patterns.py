@@ -229,7 +229,9 @@ def test_any_text_is_a_pattern_or_is_refused(text):
     re.compile(for_python(node), re.MULTILINE)
 
 
-@given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=8))
+@given(
+    st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=8)
+)
 @settings(max_examples=100, deadline=None)
 def test_a_literal_is_found_as_it_stands(text):
     assert lines(Matcher(literal(text)), f"\n<{text}>\n\n") == [f"<{text}>"]
