@@ -185,7 +185,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Guarantee], None]:
             for rung, walls in real.enforced.items()
         }
         less = dataclasses.replace(real, enforced=enforced)
-        monkeypatch.setattr("toolcell.runtime.capabilities", lambda: less)
+        monkeypatch.setattr("toolcell.supply.capabilities", lambda: less)
 
     return lose
 

@@ -22,15 +22,11 @@ from toolcell.artifacts import Shelf
 from toolcell.attempt import Attempt
 from toolcell.bounds import bounds_of
 from toolcell.cancellation import Cancellation, Withdrawn, expiring
-from toolcell.cells.capabilities import capabilities, rungs
 from toolcell.cells.cell import Cell
-from toolcell.cells.plan import make_plan
-from toolcell.cells.pool import CellPool, CellPools
 from toolcell.cells.supervisor import Supervisor
 from toolcell.cells.survey import Survey, is_asked_for
 from toolcell.cells.workspace import place_name, resolve_workspace
 from toolcell.errors import (
-    CellRefused,
     ToolcellError,
     WorkspaceError,
 )
@@ -60,6 +56,7 @@ from toolcell.registry import ToolRegistry
 from toolcell.retries import tried
 from toolcell.sessions import SessionBounds, Sessions, SessionsAnswerer
 from toolcell.slots import Slots
+from toolcell.supply import CellSupply
 from toolcell.timing import Timing, real_time
 
 _SHOWN = 32 * 1024
@@ -104,9 +101,6 @@ class ToolRuntime:
         self.registry = registry
         self.redactor = redactor or no_redaction
         """Takes secrets out of results; a new one may be set at any time, for later calls."""
-        # Now, because the current directory may be another by the time of a call.
-        self._workspace = Path(workspace).absolute() if workspace is not None else None
-        self._protected = {str(Path(path).absolute()) for path in protected}
         self._slots = Slots(max_running or 4 * (os.cpu_count() or 1), max_waiting)
         self._timing = timing
         self._budget = OutputBudget.of(output_budget)
@@ -118,7 +112,7 @@ class ToolRuntime:
             "sessions": SessionsAnswerer(self.sessions),
         }
         """Who answers the tools whose isolation is "controller", by the tools' names."""
-        self._pools = CellPools(spare_cells)
+        self.supply = CellSupply(workspace, protected, spare_cells)
         self._closed = False
 
     def require_open(self) -> None:
@@ -128,12 +122,12 @@ class ToolRuntime:
 
     def protect(self, path: str | Path) -> None:
         """Keep one more file read-only inside the workspace, in cells made from now on."""
-        self._protected.add(str(Path(path).absolute()))
+        self.supply.protect(path)
 
     def check(self, settings: CellSettings) -> None:
         """Raise WorkspaceError where cells of these settings could not have the workspace."""
         if settings.workspace != "none" and any(t.isolation == "cell" for t in self.registry):
-            resolve_workspace(self._workspace)
+            resolve_workspace(self.supply.workspace)
 
     def prepare(
         self, call: ToolCall, origin: Origin | None = None
@@ -183,7 +177,7 @@ class ToolRuntime:
         self._closed = True
         await self.sessions.close()
         await self._slots.clear()
-        await self._pools.close()
+        await self.supply.close()
 
     async def _run(self, first: Attempt) -> ToolResult:
         if first.prepared.definition.isolation != "cell":
@@ -290,7 +284,7 @@ class ToolRuntime:
         settings, definition = attempt.grant.settings, attempt.prepared.definition
         if not is_asked_for(settings, definition):
             return None
-        return await Survey.begin(resolve_workspace(self._workspace), settings, definition)
+        return await Survey.begin(resolve_workspace(self.supply.workspace), settings, definition)
 
     def _shelf(self, attempt: Attempt) -> Shelf:
         call, redactor = attempt.prepared.call, attempt.grant.origin.redactor
@@ -300,41 +294,12 @@ class ToolRuntime:
         call, redactor = attempt.prepared.call, attempt.grant.origin.redactor
         return Keeper(self.outputs, call.call_id, call.name, redactor, self._kept_for, cut)
 
-    async def _take(self, attempt: Attempt) -> tuple[Cell, Enforcement] | Report:
-        """Take a ready cell for a call, or say why there is none."""
-        try:
-            cell, plan = await self._pool(attempt.grant.settings, attempt.bounds.limits).take()
-        except CellRefused as error:
-            return Report(setup=error.cause, remedy=error.remedy)
-        except WorkspaceError as error:
-            return Report(setup=str(error))
-        # A pool hands out no cell of a launcher whose walls were not tried.
-        return cell, plan.enforcement.model_copy(update={"attested": plan.rung != "none"})
-
-    def _pool(self, settings: CellSettings, limits: Limits) -> CellPool:
-        made_of = [
-            settings.model_dump(mode="json"),
-            limits.in_the_cell(),
-            self.registry.revision,  # a new tool's code has to be lent
-            sorted(self._protected),
-        ]
-        make_plan = partial(self.plan, settings, limits)
-        return self._pools.get(canonical_json(made_of), make_plan, rungs(settings))
-
     def plan(self, settings: CellSettings, limits: Limits, rung: Rung) -> Plan:
         """Compute the plan of a cell; raises CellRefused or WorkspaceError."""
-        # What a tool's neighbours were when it was registered; some may be gone by now.
-        neighbours = {path for tool in self.registry for path in tool.handler.code}
-        code = {path for path in neighbours if Path(path).exists()}
-        return make_plan(
-            settings,
-            limits,
-            self._workspace,
-            capabilities(),
-            sorted(code),
-            self._protected,
-            rung=rung,
-        )
+        return self.supply.plan(self.registry, settings, limits, rung)
+
+    async def _take(self, attempt: Attempt) -> tuple[Cell, Enforcement] | Report:
+        return await self.supply.take(self.registry, attempt.grant.settings, attempt.bounds.limits)
 
 
 def _size(value: Any) -> int:

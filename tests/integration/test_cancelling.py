@@ -114,7 +114,7 @@ async def test_a_call_is_cancelled_while_its_cell_is_being_made(runner: Any) -> 
     run = runner(spare_cells=0)
     call = ToolCall(call_id="early", name="echo", arguments={"text": "x"})
     task = asyncio.create_task(run.controller.handle(call))
-    while not run.controller.runtime._pools._pools:
+    while not run.controller.runtime.supply._pools._pools:
         await asyncio.sleep(0)
     assert run.controller.cancel("early")
     result = await task

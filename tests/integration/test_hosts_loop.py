@@ -47,7 +47,7 @@ def without_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     real = capabilities()
     if hasattr(real, "groups"):
         less = dataclasses.replace(real, groups=None)
-        for name in ("toolcell.runtime", "toolcell.cells.pool"):
+        for name in ("toolcell.supply", "toolcell.cells.pool"):
             monkeypatch.setattr(f"{name}.capabilities", lambda: less)
 
 

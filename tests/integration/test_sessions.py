@@ -143,7 +143,7 @@ async def test_cancelling_interrupts_the_call_that_runs_and_withdraws_the_one_th
     run = made()
     await run("shell_session", command="X=kept")
     running = asyncio.create_task(run("shell_session", command="touch on; sleep 60"))
-    workspace = run.controller.runtime._workspace
+    workspace = run.controller.runtime.supply.workspace
     await until((workspace / "on").exists, "the call has begun")
     first = run.last_id
     waiting = asyncio.create_task(run("shell_session", command="touch never"))

@@ -353,7 +353,7 @@ def without_landlock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def lose() -> None:
         less = dataclasses.replace(capabilities(), landlock_abi=0)
-        monkeypatch.setattr("toolcell.runtime.capabilities", lambda: less)
+        monkeypatch.setattr("toolcell.supply.capabilities", lambda: less)
 
     return lose
 

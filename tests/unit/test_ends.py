@@ -61,7 +61,7 @@ async def test_the_file_of_a_layer_is_protected(tmp_path):
     path = tmp_path / "toolcell.toml"
     path.write_text("version = 1\n")
     bench = Bench(tighten(ASK, load_layer(path)))
-    assert str(path) in bench.controller.runtime._protected
+    assert str(path) in bench.controller.runtime.supply.protected
 
 
 async def test_a_call_whose_start_cannot_be_recorded_does_not_run():

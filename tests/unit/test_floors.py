@@ -69,6 +69,7 @@ ROOMS = {
         "ledger",
         "waits",
         "streaming",
+        "supply",
         "runtime",
         "steps",
         "questions",
@@ -96,6 +97,7 @@ IN_ORDER += [
     "toolcell.waits",
     "toolcell.streaming",
 ]
+IN_ORDER += ["toolcell.supply"]
 IN_ORDER += ["toolcell.runtime", "toolcell.steps", "toolcell.questions", "toolcell.controller"]
 # A door opens into a room of its own floor; nothing else does.
 DOORS = {

@@ -118,9 +118,7 @@ class CellPool:
                 self._drop_waiting()
                 self._retired.append(self._launcher)
                 self._launcher = None
-            for launcher in [each for each in self._retired if not each.open_cells]:
-                self._retired.remove(launcher)
-                await launcher.close()
+            await self._end_retired()
             if self._launcher is None:
                 self._launcher = await self._started()
             return self._launcher
@@ -162,10 +160,17 @@ class CellPool:
                 cell = await self._make(launcher)
                 if launcher is not self._launcher:  # retired in the meantime
                     cell.close()
+                    async with self._starting:
+                        await self._end_retired()
                     return
                 self._ready.append(cell)
         except CellRefused:
             return  # the next call meets the same refusal, and reports it
+
+    async def _end_retired(self) -> None:
+        for launcher in [each for each in self._retired if not each.open_cells]:
+            self._retired.remove(launcher)
+            await launcher.close()
 
     def _drop_waiting(self) -> None:
         while self._ready:
