@@ -72,7 +72,7 @@ def _category(result: ToolResult) -> str | None:
 async def test_nothing_runs_until_a_person_approves(asking: Any, workspace: Path) -> None:
     request = await _ask(asking)
     assert request.reason == "it changes files"
-    assert request.call.arguments == {"path": "file", "content": "approved"}
+    assert request.call.arguments == {"path": "file", "content": "approved", "parents": False}
     assert not (workspace / "file").exists()
     result = await asking.resolve(_yes(request))
     assert result.success, result.for_llm()
