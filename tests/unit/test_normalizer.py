@@ -331,6 +331,14 @@ def test_an_errors_message_and_hint_are_redacted(kind):
     assert SECRET in hidden(no_redaction, exit=0, reply=reply).model_dump_json()
 
 
+def test_a_message_is_spelled_for_the_model_and_hides_a_secret_with_a_sequence_in_it():
+    made = hidden(exit=0, reply=error("tool_error", "no a\x1b[31mb\x9b"))
+    assert "no a\\x1b[31mb\\x9b." in made.for_llm()
+    assert made.error.message == "no a\x1b[31mb\x9b", "kept as it was"
+    split = f"no {SECRET[:9]}\x1b[0m{SECRET[9:]}"
+    assert hidden(exit=0, reply=error("tool_error", split)).error.message == "no [redacted: KEY]"
+
+
 def test_a_message_that_was_cut_shows_no_part_of_a_secret():
     message = ("x" * (4000 - 10) + SECRET)[:4000]
     made = hidden(exit=0, reply=error("tool_error", message))

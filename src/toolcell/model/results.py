@@ -91,6 +91,8 @@ STATUS_OF: dict[Category, Status] = {
 
 
 _SUMMARY_LINE = 500
+# An error may quote what a model or a tool wrote; it is told, and acts on nothing.
+_SPELLED = {n: f"\\x{n:02x}" for n in (*range(9), *range(11, 32), *range(127, 160))}
 
 
 class ErrorInfo(Frozen):
@@ -321,4 +323,5 @@ def _account(status: Status, error: ErrorInfo, attempts: int) -> str:
     hint = f" {error.hint[0].upper()}{error.hint[1:]}." if error.hint else ""
     tried = f"It was tried {attempts} times. " if attempts > 1 else ""
     retry = f"({tried}The same call again {chance} help.)"
-    return f"[{status}: {error.category}] {error.message}.{hint} {retry}"
+    account = f"[{status}: {error.category}] {error.message}.{hint} {retry}"
+    return account.translate(_SPELLED)

@@ -220,12 +220,15 @@ def rendered(
 
 def _redacted(error: ErrorInfo, redactor: Redactor) -> ErrorInfo:
     words = {"message": error.message, "hint": error.hint}
-    told = {
-        name: redactor.text(clean_text(text), cut=len(text) >= _CUT_MESSAGE)
-        for name, text in words.items()
-    }
-    told["message"] = told["message"] or "the tool's message has nothing to show"
+    told = {name: _redacted_text(text, redactor) for name, text in words.items()}
     return error if told == words else error.model_copy(update=told)
+
+
+def _redacted_text(text: str, redactor: Redactor) -> str:
+    """Redact a message; where an escape sequence goes through a secret, without sequences."""
+    cut, clean = len(text) >= _CUT_MESSAGE, clean_text(text)
+    shown = redactor.text(clean, cut=cut)
+    return shown if shown != clean else redactor.text(text, cut=cut)
 
 
 def _files(left: LeftFiles, redactor: Redactor) -> LeftFiles:
