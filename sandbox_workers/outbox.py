@@ -22,7 +22,7 @@ from typing import Any
 from sandbox_workers import wire
 from sandbox_workers.plain_files import OPEN, OPEN_DIRECTORY, refusal
 
-_PLACE = "toolcell-outbox"
+_PLACE = ".toolcell-outbox"  # hidden, so that scratch space looks as empty as it is
 _CHUNK = 64 * 1024
 _DEEPEST = 4  # directories in directories
 _MOST_SEEN = 1000  # entries

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.isolation
 rungs = pytest.mark.parametrize("rung", ["full", "landlock"])
 
 _PYTHON = {
-    "a child process": "import subprocess\nsubprocess.run(['echo', 'ok'], check=True)",
+    "a child process": "import subprocess\nsubprocess.run(['echo', 'ok'], check=True);",
     "a pipeline of children": """
 import subprocess
 one = subprocess.Popen(["printf", "b\\\\na\\\\n"], stdout=subprocess.PIPE)
@@ -91,7 +91,7 @@ pid, fd = pty.fork()
 if pid == 0:
     os.execvp("sh", ["sh", "-c", "tty >/dev/null && echo ok"])
 print(os.read(fd, 100).decode().strip())
-os.waitpid(pid, 0)
+os.waitpid(pid, 0);
 """,
     "sqlite with a write-ahead log": """
 import sqlite3
@@ -158,7 +158,7 @@ locale.setlocale(locale.LC_ALL, "")
 print("ok" if time.localtime().tm_year >= 2024 and "ü".encode() == b"\\xc3\\xbc" else "no")
 """,
     "packages of the controller's environment": "import pydantic, sys; print('ok')",
-    "an exit handler": "import atexit\natexit.register(print, 'ok')",
+    "an exit handler": "import atexit\natexit.register(print, 'ok');",
 }
 
 

@@ -159,7 +159,7 @@ def test_an_outbox_that_was_replaced_by_a_link_is_not_followed(box):
     assert outbox.is_used(str(box.parent))
     files, refused = received(sent(box.parent))
     assert files == {}
-    assert "not the directory" in refused["toolcell-outbox"]
+    assert "not the directory" in refused[".toolcell-outbox"]
 
 
 def test_caps_on_number_and_size_are_kept_and_told(box):
