@@ -270,7 +270,7 @@ async def test_a_denial_says_that_repeating_does_not_help(runner: Any) -> None:
     run = runner(policy=ToolPolicy(deny={"shell": "not in this project"}))
     text = (await run.sh("true")).for_llm()
     assert "not in this project" in text
-    assert "again will not help" in text
+    assert "repeating it will not help" in text
 
 
 @pytest.mark.attack

@@ -109,6 +109,17 @@ def test_what_the_controller_imported_from_the_workspace_is_read_only(workspace,
     assert shown(made, workspace / "free.py").writable
 
 
+def test_a_program_that_was_read_from_a_pipe_is_no_file_to_be_kept(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    module = type(sys)("piped")
+    monkeypatch.setitem(sys.modules, "piped", module)
+    module.__file__ = "<stdin>"
+    assert not [name for name in mounts(plan(workspace)) if "<stdin>" in name]
+    module.__file__ = str(workspace / "gone.py")  # the control: a file, which vanished
+    with pytest.raises(CellRefused, match="is not there any more"):
+        plan(workspace)
+
+
 def test_code_of_tools_is_lent_read_only_and_nothing_beside_it(workspace, home):
     code = home / "tools" / "mine.py"
     code.parent.mkdir()

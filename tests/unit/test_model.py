@@ -120,15 +120,32 @@ def test_the_model_reads_on_failure_the_output_the_cause_and_whether_to_retry():
         "printed",
         "[stderr]",
         "oops",
-        "[failed: exit_code] it exited with code 1. Look above. "
-        "(The same call again is unlikely to help.)",
+        "[failed: exit_code, repeating it is unlikely to help] it exited with code 1",
+        "Hint: look above",
     ]
 
 
 def test_the_model_is_told_when_a_retry_can_help():
     error = {"category": "worker_lost", "message": "lost", "retryable": True}
     text = result(status="failed", success=False, error=error).for_llm()
-    assert "The same call again may help." in text
+    assert text == "[failed: worker_lost, repeating it may help] lost"
+    tried = result(status="failed", success=False, error=error, metadata={"attempts": 3})
+    assert tried.for_llm().startswith("[failed: worker_lost, tried 3 times, repeating it may help]")
+
+
+def test_a_message_and_a_hint_reach_the_model_as_they_are_and_never_run_on():
+    error = {"category": "tool_error", "message": "near it:\n  x = 1\n", "hint": "list_files shows"}
+    text = result(status="failed", success=False, error=error).for_llm()
+    assert text == (
+        "[failed: tool_error, repeating it is unlikely to help] near it:\n  x = 1\n"
+        "Hint: list_files shows"
+    )
+
+
+def test_what_was_cancelled_is_told_without_advice():
+    error = {"category": "cancelled", "message": "the call was cancelled"}
+    text = result(status="cancelled", success=False, error=error).for_llm()
+    assert text == "[cancelled] the call was cancelled"
 
 
 def test_runtime_facts_are_kept_from_the_model():

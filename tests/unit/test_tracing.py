@@ -458,7 +458,7 @@ def test_on_opt_in_content_leaves_under_documented_names():
     assert failed.status.description == SECRET
     # The convention wants a result of calls that succeeded only; what the model read is output.
     assert "gen_ai.tool.call.result" not in failed.attributes
-    assert failed.attributes["output.value"].startswith(f"{SECRET}\n[failed: tool_error]")
+    assert failed.attributes["output.value"].startswith(f"{SECRET}\n[failed: tool_error,")
     assert failed.attributes["langfuse.observation.output"] == failed.attributes["output.value"]
 
 

@@ -198,8 +198,9 @@ def controller_code(workspace: Path | None) -> list[str]:
         return []
     found: dict[str, None] = {}
     for module in list(sys.modules.values()):
-        file = Path(getattr(module, "__file__", None) or "/").resolve()
-        if workspace not in file.parents:
+        name = getattr(module, "__file__", None) or "/"
+        file = Path(name).resolve()
+        if _is_no_file(name) or workspace not in file.parents:
             continue
         top = file
         while (top.parent / "__init__.py").exists() and top.parent != workspace:
@@ -218,6 +219,14 @@ def controller_code(workspace: Path | None) -> list[str]:
             if cache.is_dir():
                 found[str(cache)] = None
     return list(found)
+
+
+def _is_no_file(name: str) -> bool:
+    """Whether Python made up the name, as "<stdin>" for a program that it reads from a pipe.
+
+    What it did read from a file has an absolute name, also where the file is gone by now.
+    """
+    return name.startswith("<") and name.endswith(">") and os.sep not in name
 
 
 def warn_of_planted_modules(mounts: list[Mount]) -> None:

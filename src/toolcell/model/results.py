@@ -70,7 +70,6 @@ _ITS_OWN = frozenset(
         Category.EXCEPTION,
         Category.EXIT_CODE,
         Category.SIGNAL,
-        Category.CANCELLED,
         Category.APPROVAL_EXPIRED,
     }
 )
@@ -314,14 +313,21 @@ def _beginning(line: str) -> str:
 
 
 def _account(status: Status, error: ErrorInfo, attempts: int) -> str:
+    """Why it failed: the message as it is, and the hint below it, so that neither runs on.
+
+    [failed: exit_code, repeating it is unlikely to help] the process exited with code 1
+    """
+    facts = [status.value if error.category == status else f"{status}: {error.category}"]
+    if attempts > 1:
+        facts.append(f"tried {attempts} times")
+    if error.category is not Category.CANCELLED:  # whoever cancelled it knows what is to come
+        facts.append(f"repeating it {_chance(error)} help")
+    hint = f"\nHint: {error.hint}" if error.hint else ""
+    return f"[{', '.join(facts)}] {error.message.rstrip()}{hint}".translate(_SPELLED)
+
+
+def _chance(error: ErrorInfo) -> str:
+    if error.retryable:
+        return "may"
     # Of what the tool itself did, such as a failing test, nobody knows for certain.
-    chance = (
-        "may"
-        if error.retryable
-        else ("is unlikely to" if error.category in _ITS_OWN else "will not")
-    )
-    hint = f" {error.hint[0].upper()}{error.hint[1:]}." if error.hint else ""
-    tried = f"It was tried {attempts} times. " if attempts > 1 else ""
-    retry = f"({tried}The same call again {chance} help.)"
-    account = f"[{status}: {error.category}] {error.message}.{hint} {retry}"
-    return account.translate(_SPELLED)
+    return "is unlikely to" if error.category in _ITS_OWN else "will not"
