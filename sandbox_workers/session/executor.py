@@ -6,7 +6,9 @@ is read strictly.
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from sandbox_workers import wire
@@ -14,6 +16,8 @@ from sandbox_workers.records import STDERR, STDOUT
 from sandbox_workers.session.loop import Loop, Sender
 from sandbox_workers.session.outputs import Earlier, Outputs
 
+_ROUNDS = 4
+_ASK_SECONDS, _SYNC_SECONDS, _MISSED_SECONDS = 0.1, 0.05, 0.02
 LEFTOVERS = 32
 """For how many ended calls of a branch the host goes on reading what they left running."""
 
@@ -62,7 +66,11 @@ class Speaker(Protocol):
         ...
 
     def nudge(self, call: int) -> bytes:
-        """What is said with a second interrupt."""
+        """What is said after an interrupt; empty where there is no need."""
+        ...
+
+    def sync(self, number: int) -> bytes:
+        """What is said after an interrupted call, to be answered; empty where there is no need."""
         ...
 
     def hear(self, data: bytes) -> list[dict[str, Any]]:
@@ -82,6 +90,10 @@ class Executor:
         self.channel = channel
         self.call = 0  # none
         self.reported = False  # that its call is over
+        self.last = 0  # how the call before ended
+        self._interrupted = False
+        self._syncs = self._first_sync = 0
+        self._synced: Callable[[], object] | None = None
         self.outputs: Outputs | None = None
         self.earlier = Earlier()
         self.why = ""
@@ -103,7 +115,7 @@ class Executor:
             self._stdin = _memory(stdin)
             given = place(self._stdin)
         ends = [place(outputs.writes[stream]) for stream in (STDOUT, STDERR)]
-        self._sender.send(self.speaker.begin(request, given, *ends))
+        self._sender.send(self.speaker.begin(request | {"last": self.last}, given, *ends))
 
     def end_call(self) -> None:
         """Go on with the call's outputs as those of what it left running."""
@@ -115,7 +127,8 @@ class Executor:
                 oldest.close()
         if self._stdin >= 0:
             os.close(self._stdin)
-        self.call, self.outputs, self._stdin, self.reported = 0, None, -1, False
+        self.call, self.outputs, self._stdin = 0, None, -1
+        self.reported = self._interrupted = False
 
     def since(self) -> tuple[bytes, int]:
         """What leftovers of earlier calls wrote until this moment."""
@@ -135,9 +148,49 @@ class Executor:
         A shell's jobs in the foreground are of its process group, and those in the background
         ignore SIGINT. An interpreter is asked alone at first: what it started may go on.
         """
-        if again:
-            self._sender.send(self.speaker.nudge(self.call))
+        if not self._interrupted:
+            self._interrupted = True
+            self._loop.after(_ASK_SECONDS, partial(self._ask, self.call))
         self._signal(signal.SIGINT, group=again or self.speaker.whole_group)
+
+    def interrupt_again(self) -> None:
+        """Interrupt a call that missed it, once what it hit instead has ended."""
+        if self._interrupted and not self.reported:
+            self._loop.after(_MISSED_SECONDS, partial(self._interrupt_still, self.call))
+
+    def _interrupt_still(self, call: int) -> None:
+        if self.call == call and not self.reported:
+            self.interrupt(again=True)
+
+    def settle(self, then: Callable[[], object]) -> None:
+        """Go on once no interrupt of its last call can reach the next one."""
+        if self._interrupted and self.speaker.sync(0):
+            self._synced, self._first_sync = then, self._syncs + 1
+            self._sync()
+        else:
+            then()
+
+    def _ask(self, call: int) -> None:
+        """Ask for the report again, which the interrupt may have hit, until it is there."""
+        if self.call == call and not self.reported:
+            self._sender.send(self.speaker.nudge(call))
+            self._loop.after(_ASK_SECONDS, partial(self._ask, call))
+
+    def synced(self, number: int) -> None:
+        """Take the answer to one of the questions that `settle` put."""
+        if self._synced is not None and number >= self._first_sync:
+            then, self._synced = self._synced, None
+            then()
+
+    def _sync(self) -> None:
+        # Again until one is answered: an interrupt on its way may swallow some, and a bash that was
+        # hit between a fork and the wait for it waits for that first, until it is interrupted too.
+        if self._synced is not None:
+            self._syncs += 1
+            if (self._syncs - self._first_sync) % _ROUNDS == _ROUNDS - 1:
+                self._signal(signal.SIGINT, group=True)
+            self._sender.send(self.speaker.sync(self._syncs))
+            self._loop.after(_SYNC_SECONDS, self._sync)
 
     def kill(self, why: str = "") -> None:
         """End it and its process group."""
@@ -146,6 +199,7 @@ class Executor:
 
     def close(self) -> None:
         """Release everything, once the process is gone."""
+        self._synced = None
         self._loop.forget(self.channel.listen)
         self._loop.forget(self.channel.tell)
         self.channel.close()

@@ -100,7 +100,7 @@ class _Host:
 
     def _interrupt(self, request: dict[str, Any]) -> None:
         for executor in self._executors.values():
-            if executor.call == request["call"]:
+            if executor.call == request["call"] and not executor.reported:
                 executor.interrupt(again=request["again"])
 
     def _do_call(self, executor: Executor, request: dict[str, Any]) -> None:
@@ -148,7 +148,13 @@ class _Host:
             ):  # a shell may say it twice
                 executor.reported = True
                 self._read_out(executor)
-                self._after_files(executor, lambda: self._done(executor, report))
+                executor.settle(
+                    lambda: self._after_files(executor, lambda: self._done(executor, report))
+                )
+        elif report["type"] == "synced":
+            executor.synced(report["number"])
+        elif report["type"] == "missed":
+            executor.interrupt_again()
         elif executor.branch not in self._forks:
             raise BadReportError("the answer to a fork that nobody asked for")
         elif report["type"] == "forked":
@@ -186,6 +192,7 @@ class _Host:
             return
         earlier, total = executor.since()
         executor.end_call()
+        executor.last = report["exit"]
         self._say(
             type="done",
             branch=executor.branch,

@@ -57,7 +57,11 @@ class Python:
         return wire.frame({"type": "fork", "copies": copies, "reseed": request["reseed"]})
 
     def nudge(self, call: int) -> bytes:
-        """Nothing: a second interrupt says enough."""
+        """Nothing: an interrupt hits no report."""
+        return b""
+
+    def sync(self, number: int) -> bytes:
+        """Nothing: between calls an interrupt does nothing."""
         return b""
 
     def hear(self, data: bytes) -> list[dict[str, Any]]:

@@ -1,7 +1,9 @@
 """The host's loop: descriptors that wait to be read, and bytes that wait to be written."""
 
+import heapq
 import os
 import select
+import time
 from collections.abc import Callable
 
 
@@ -11,6 +13,8 @@ class Loop:
     def __init__(self) -> None:
         self._poll = select.poll()
         self._calls: dict[int, Callable[[], object]] = {}
+        self._alarms: list[tuple[float, int, Callable[[], object]]] = []
+        self._number = 0
 
     def on_readable(self, fd: int, call: Callable[[], object]) -> None:
         """Call when there is something to read, or nothing ever will be."""
@@ -27,9 +31,18 @@ class Loop:
         if self._calls.pop(fd, None):
             self._poll.unregister(fd)
 
+    def after(self, seconds: float, call: Callable[[], object]) -> None:
+        """Call once, so much later."""
+        self._number += 1  # alarms of one moment go in their order
+        heapq.heappush(self._alarms, (time.monotonic() + seconds, self._number, call))
+
     def turn(self) -> None:
-        """Wait, and call once for each descriptor that is ready."""
-        for fd, _ in self._poll.poll():
+        """Wait, and call once for each descriptor that is ready, and each alarm that is due."""
+        left = max(self._alarms[0][0] - time.monotonic(), 0) if self._alarms else None
+        ready = self._poll.poll(left if left is None else left * 1000 + 1)
+        while self._alarms and self._alarms[0][0] <= time.monotonic():
+            heapq.heappop(self._alarms)[2]()
+        for fd, _ in ready:
             # An earlier one of this turn may have closed it.
             if call := self._calls.get(fd):
                 call()

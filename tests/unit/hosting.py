@@ -16,14 +16,14 @@ from toolcell.sessions.protocol import Dialogue, Done, Ended, Message, Output
 _ROOT = str(Path(sandbox_workers.__file__).parent.parent)
 # As the worker does it: the ends at their places, streams that are written line by line.
 _BOOT = f"""
-import os, sys
+import fcntl, os, sys
 sys.path.insert(0, {_ROOT!r})
 from sandbox_workers import wire, worker
 from sandbox_workers.session import host
 plan = {{"environment": dict(os.environ), "preload": []}}
 worker.prepare(plan)
-os.dup2(int(sys.argv[1]), 3, inheritable=False)
-os.dup2(int(sys.argv[2]), 4, inheritable=False)
+for place, given in ((3, sys.argv[1]), (4, sys.argv[2])):
+    os.dup2(fcntl.fcntl(int(given), fcntl.F_DUPFD, 32), place, inheritable=False)
 os.closerange(5, 64)
 reader = wire.FrameReader()
 call = worker._read_call(reader)
