@@ -101,7 +101,8 @@ def test_an_interrupt_ends_the_whole_line_and_the_state_survives(shell, code):
 
 def test_a_background_job_survives_an_interrupt_and_its_output_is_told_apart(shell, tmp_path):
     (tmp_path / "go").write_text("")
-    shell("(while [ -e go ]; do sleep 0.01; done; echo of the job; echo err >&2; touch done) &")
+    job = "while [ -e go ]; do sleep 0.01; done; echo of the job; echo err >&2; touch done"
+    shell(f"(touch on; {job}) & until [ -e on ]; do sleep 0.01; done")
     interrupted(shell, "sleep 60", "started")
     (tmp_path / "go").unlink()
     done = shell("while ! [ -e done ]; do sleep 0.01; done; echo mine")
