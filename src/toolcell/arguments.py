@@ -39,6 +39,10 @@ _EXPECTED = {
 }
 
 
+UNITS = {"wall": "seconds", "cpu": "seconds", "memory": "bytes", "output": "bytes", "processes": ""}
+"""What the number of an argument that narrows a limit counts, by limit."""
+
+
 class InvalidArguments(Exception):  # noqa: N818  # a value for the normalizer, not a fault
     """The arguments do not fit; `problems` are sentences for the model."""
 
@@ -62,8 +66,7 @@ def validate(definition: ToolDefinition, raw: dict[str, Any] | str) -> dict[str,
             wire.encode(value), strict=True, extra="forbid"
         )
     except ValidationError as error:
-        known = list(definition.spec.input_schema.get("properties", {}))
-        raise InvalidArguments(_problems(error, value, known)) from None
+        raise InvalidArguments(_problems(error, value, definition)) from None
     return _canonical(definition, model, value)
 
 
@@ -126,7 +129,11 @@ def _validator(schema: str) -> Any:
         raise RegistrationError(f"a tool's input schema cannot be used: {what}") from None
 
 
-def _problems(error: ValidationError, sent: dict[str, Any], known: list[str]) -> list[str]:
+def _problems(
+    error: ValidationError, sent: dict[str, Any], definition: ToolDefinition
+) -> list[str]:
+    known = list(definition.spec.input_schema.get("properties", {}))
+    counted = {_path([name]): UNITS[of] for name, of in definition.limit_arguments.items()}
     problems: dict[str, None] = {}
     expected: dict[str, list[str]] = {}
     for item in error.errors(include_url=False, include_context=True):
@@ -135,7 +142,9 @@ def _problems(error: ValidationError, sent: dict[str, Any], known: list[str]) ->
             # One value, tried as each member of a union: one problem.
             expected.setdefault(path, []).append(_EXPECTED[item["type"]])
             got = f"got {_show(item['input'])}"
-            one = f"{path}: expected {' or '.join(dict.fromkeys(expected[path]))}, {got}"
+            unit = f" ({counted[path]})" if counted.get(path) else ""
+            kinds = " or ".join(dict.fromkeys(expected[path]))
+            one = f"{path}: expected {kinds}{unit}, {got}"
             problems = {text: None for text in problems if not text.startswith(f"{path}: expected")}
             problems[one] = None
         else:

@@ -11,7 +11,7 @@ from typing import Any
 
 from annotated_types import Ge
 
-from toolcell.arguments import InvalidArguments
+from toolcell.arguments import UNITS, InvalidArguments
 from toolcell.model import LimitName, Limits, PreparedToolCall, ToolDefinition
 
 OF_THE_TOOL = "the limit is the tool's own"
@@ -31,6 +31,16 @@ class Bounds:
         limits = self.limits.model_copy(update={name: value})
         return Bounds(limits, {**self.whose, name: whose})
 
+    def asked(self, name: LimitName, value: float, argument: str) -> "Bounds":
+        """Return bounds as narrow as an argument asks; one that asks for more is told so."""
+        if value <= getattr(self.limits, name):
+            return self.narrowed(name, value, f"its argument `{argument}` asked for this limit")
+        why = self.whose.get(name, "the policy gives no more")
+        amount = f"{value:,g}" if name in ("wall", "cpu") else f"{value:,}"
+        unit = f" {UNITS[name]}" if UNITS[name] else ""
+        told = f"{why}; `{argument}` asked for {amount}{unit}, and cannot widen it"
+        return Bounds(self.limits, {**self.whose, name: told})
+
 
 def bounds_of(prepared: PreparedToolCall, given: Bounds) -> Bounds:
     """Narrow what a call was given by what its tool says, and by its own arguments."""
@@ -41,7 +51,7 @@ def bounds_of(prepared: PreparedToolCall, given: Bounds) -> Bounds:
         value = prepared.arguments.get(argument)
         if value is not None:
             asked = max(int(value) if name in _WHOLE else value, _least(name))
-            bounds = bounds.narrowed(name, asked, f"its argument `{argument}` asked for this limit")
+            bounds = bounds.asked(name, asked, argument)
     return bounds
 
 

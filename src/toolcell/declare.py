@@ -102,7 +102,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     The name and the description default to the function's own name and docstring.
     `timeout` is in seconds. `isolation="inline"` runs it in the controller's process,
-    for trusted host code only. `retries` needs `idempotent=True` to take effect.
+    for trusted host code only. `retries` needs `idempotent=True`.
     `shell_line` names the parameter that is a line for a shell, and `paths` those that are paths in
     the workspace (parameters annotated as Path are known to be): a policy can look into them.
     `limit_arguments` maps parameters to limits of the call (wall, cpu, memory, processes, output)
@@ -110,8 +110,14 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `handle` of an answer that is `Waiting`. `shell_directory`, `shell_variables` (a dict) and
     `shell_input` name what the tool puts around its line. `artifacts` are globs below the
     workspace, such as "report/**/*.html": files that fit one come back with the result where the
-    call made or changed them.
+    call made or changed them. Raises TypeError for an option that there is not.
     """
+    known = Declaration.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise _misuse(f"has no option `{name}`", name, [*known])
+    if function is not None and not callable(function):
+        raise _misuse(f"takes its options by name, and {function!r} has none", "name", [*known])
     declaration = Declaration(**options)
 
     def mark(function: F) -> F:
@@ -119,3 +125,11 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         return function
 
     return mark if function is None else mark(function)
+
+
+def _misuse(what: str, name: str, options: list[str]) -> TypeError:
+    from difflib import get_close_matches  # late: only a mistake needs it
+
+    close = get_close_matches(name, options, 1)
+    end = f"did you mean `{close[0]}`?" if close else f"its options are {', '.join(options)}"
+    return TypeError(f"@tool {what}; {end}")

@@ -12,7 +12,7 @@ from toolcell import rejections
 from toolcell.attempt import Attempt
 from toolcell.cancellation import Withdrawn
 from toolcell.journal import EventLost
-from toolcell.model import STATUS_OF, Status, ToolDefinition, ToolResult
+from toolcell.model import STATUS_OF, Status, ToolResult
 from toolcell.timing import Timing
 
 FIRST_PAUSE = 0.05
@@ -35,7 +35,7 @@ async def tried(first: Attempt, attempt: Try, timing: Timing) -> ToolResult:
 
 async def _last(first: Attempt, attempt: Try, timing: Timing) -> ToolResult:
     until = min(timing.monotonic() + first.wall, first.until)
-    tries = _tries(first.prepared.definition)
+    tries = 1 + first.prepared.definition.retries  # more than one of what is idempotent only
     number, result = 1, await attempt(first)
     while number < tries and result.error is not None and result.error.retryable:
         pause = FIRST_PAUSE * 2 ** (number - 1) * (0.5 + timing.jitter() / 2)
@@ -52,10 +52,6 @@ async def _last(first: Attempt, attempt: Try, timing: Timing) -> ToolResult:
         except EventLost:
             return result  # of the attempt before: this one could not be recorded
     return result
-
-
-def _tries(definition: ToolDefinition) -> int:
-    return 1 + (definition.retries if definition.idempotent else 0)
 
 
 def _withdrawn(first: Attempt, result: ToolResult) -> ToolResult:

@@ -247,7 +247,7 @@ async def test_a_secret_in_a_name_is_redacted_and_the_content_is_as_it_was(
     runner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from toolcell import CellSettings, ToolPolicy
-    from toolcell.policy.document import Redaction
+    from toolcell.policy.tables import Redaction
 
     monkeypatch.setenv("A_SECRET", "hunter2-hunter2")
     policy = ToolPolicy(

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from toolcell.arguments import InvalidArguments, check_schema, validate
 from toolcell.errors import RegistrationError
+from toolcell.registry import ToolRegistry
 
 from .samples import inline, schema_tool
 
@@ -122,6 +123,14 @@ def test_an_argument_that_the_cell_builds_stays_as_it_was_sent(kind, sent):
 )
 def test_nothing_is_coerced_and_the_problem_names_path_and_value(change, problem):
     assert problems({"text": "a"} | change) == [problem]
+
+
+def test_the_problem_of_an_argument_that_narrows_a_limit_names_its_unit():
+    shell = ToolRegistry.builtin().resolve("shell")
+    assert problems({"command": "ls", "memory": "64MiB", "timeout": "30s"}, shell) == [
+        '`timeout`: expected a number (seconds), got "30s"',
+        '`memory`: expected an integer (bytes), got "64MiB"',
+    ]
 
 
 def test_an_unknown_argument_is_refused_with_those_that_exist():

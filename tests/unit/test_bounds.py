@@ -35,8 +35,13 @@ def bounds(limits=None, **arguments):
     [
         (30, None, 20, "the limit is the tool's own"),
         (30, 5, 5, "its argument `seconds` asked for this limit"),
-        (30, 25, 20, "the limit is the tool's own"),
-        (3, 5, 3, None),
+        (
+            30,
+            25,
+            20,
+            "the limit is the tool's own; `seconds` asked for 25 seconds, and cannot widen it",
+        ),
+        (3, 5, 3, "the policy gives no more; `seconds` asked for 5 seconds, and cannot widen it"),
         (3, None, 3, None),
     ],
 )

@@ -39,6 +39,10 @@ def test_a_note_holds_what_was_said_and_cannot_be_changed():
 def test_an_option_that_does_not_exist_is_an_error_where_it_is_written():
     with pytest.raises(TypeError, match="time_out"):
         tool(time_out=5)
+    with pytest.raises(TypeError, match="no option `idempotnt`; did you mean `idempotent`"):
+        tool(idempotnt=True)
+    with pytest.raises(TypeError, match="takes its options by name, and 'fetch' has none"):
+        tool("fetch")
 
 
 def test_a_tools_own_no_has_a_message_and_a_hint():

@@ -119,3 +119,10 @@ def test_tokens_are_estimated_rather_too_high(text, least):
     budget = OutputBudget(tokens=estimate_tokens(text))
     assert budget.fits(text)
     assert not budget.fits(text + "0 more")
+
+
+@pytest.mark.parametrize("name", ["bytes", "lines", "tokens", "line_bytes"])
+def test_a_budget_below_nothing_is_refused(name):
+    with pytest.raises(ValueError, match=f"`{name}` is a number from 0 on, not -1"):
+        OutputBudget(**{name: -1})
+    assert OutputBudget(**{name: 0})

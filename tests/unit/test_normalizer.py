@@ -148,6 +148,8 @@ def test_signal_names_and_numbers_are_each_others_inverse(number):
 
 def test_partial_output_is_kept_and_shown():
     made = outcome(killed="wall", stdout=captured(b"so far\n"), stderr=captured(b"warning\n"))
+    assert "output so far is kept" in made.error.hint
+    assert "output so far" not in outcome(killed="wall").error.hint
     assert made.output == "so far\n"
     assert "so far" in made.for_llm()
     assert "time limit of 30 s" in made.for_llm()

@@ -1,7 +1,6 @@
 """Claims of `toolcell.policy`: deny by default, the strictest wins, errors with file and line."""
 
 import pytest
-from pydantic import ValidationError
 
 from toolcell.errors import PolicyError
 from toolcell.model import Action
@@ -17,8 +16,27 @@ def test_what_no_rule_names_is_denied():
 
 def test_the_default_can_be_ask_and_never_allow():
     assert ToolPolicy(default="ask").by_name("shell").action is Action.ASK
-    with pytest.raises(ValidationError):
+    with pytest.raises(PolicyError, match="`default`: expected 'deny' or 'ask'"):
         ToolPolicy(default="allow")
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"alow": ["echo"]}, "unknown key `alow`; did you mean `allow`?"),
+        ({"network": "none"}, "unknown key `network`; it belongs under [cell]"),
+        ({"cell": {"netwrk": "none"}}, "unknown key `cell.netwrk`; did you mean `network`?"),
+        (
+            {"rules": [{"id": "a", "tool": "b", "args": {"c": {"eqals": 1}}}]},
+            "unknown key `rules[1].args.c.eqals`; did you mean `equals`?",
+        ),
+        ({"allow": ["a"], "deny": ["a"]}, "'a' stands in both `allow` and `deny`; keep one"),
+    ],
+)
+def test_what_is_wrong_with_a_policy_in_python_is_told_in_the_words_for_files(keys, problem):
+    with pytest.raises(PolicyError) as caught:
+        ToolPolicy(**keys)
+    assert str(caught.value) == f"ToolPolicy: {problem}"
 
 
 @pytest.mark.parametrize(

@@ -185,3 +185,13 @@ async def test_dispatch_hands_the_call_to_the_controller():
 
     call = ToolCall(call_id="1", name="add")
     assert await ToolRegistry().dispatch(call, Controller()) == ("handled", call)
+
+
+def test_retries_of_a_tool_that_may_not_run_twice_are_refused():
+    @tool(isolation="inline", retries=3)
+    def pay() -> None:
+        """Pay."""
+
+    with pytest.raises(RegistrationError, match="pay: retries=3 needs idempotent=True"):
+        define(pay)
+    assert define(tool(isolation="inline", retries=3, idempotent=True)(pay)).retries == 3

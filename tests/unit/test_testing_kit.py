@@ -59,7 +59,7 @@ def test_an_agent_is_tested_in_a_few_lines():
     [
         ("an answer", None, "an answer"),
         ({"a": [1, 2]}, None, '{"a": [1, 2]}'),
-        (ToolError("no", "try b"), "tool_error", "Try b."),
+        (ToolError("no", "try b"), "tool_error", "Hint: try b"),
         (ValueError("odd"), "exception", "ValueError: odd"),
         (Hangs(stdout="so far"), "wall", "so far"),
         (Exits(3, stderr="usage: x"), "exit_code", "code 3"),

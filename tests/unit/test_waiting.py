@@ -16,7 +16,8 @@ from toolcell.events import EventKind
 from toolcell.events.statistics import statistics
 from toolcell.events.timeline import outcome
 from toolcell.model import ApprovalRequest, ToolCall
-from toolcell.preparing import check_tools
+from toolcell.normalizer import Origin
+from toolcell.preparing import check_tools, prepare
 from toolcell.registry import ToolRegistry, define
 from toolcell.testing import AsyncFakeController, Hangs, Waits, scripted
 
@@ -212,6 +213,11 @@ def test_a_tool_that_nobody_can_be_asked_for_is_refused_at_once(poll, problem):
     job = define(greet).model_copy(update={"poll": poll})
     with pytest.raises(RegistrationError, match=problem):
         check_tools(ToolRegistry([job]))
+    late = ToolRegistry()
+    check_tools(late)  # as a runtime does when it is made
+    late.register(job)
+    call = ToolCall(call_id="1", name=job.name, arguments={"name": "Ada"})
+    assert problem in prepare(late, Origin(call)).error.message
 
 
 async def test_the_account_of_a_call_that_waited_ends_with_its_end():

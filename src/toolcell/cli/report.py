@@ -53,8 +53,10 @@ def _print_decision(console: Console, setup: Setup, call: ToolCall) -> None:
         return
     decision = Decider(policy, setup.usable_workspace()).decide(prepared)
     console.print(
-        shown(f"{decision.action} by {decision.rule_id} of the {policy.name} policy: ")
-        + shown(decision.reason)
+        shown(
+            f"{decision.action} by {decision.rule_id} of the {policy.name} policy: "
+            f"{decision.reason}"
+        )
     )
 
 

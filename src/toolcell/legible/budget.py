@@ -28,7 +28,7 @@ class OutputBudget:
 
     At most this many bytes, lines, and tokens as `counter` counts them; None bounds nothing.
     Where not all of it fits, lines longer than `line_bytes` are shown in part. What says that
-    something is left out comes on top.
+    something is left out comes on top. Raises ValueError for a number below 0.
     """
 
     bytes: int = 32 * 1024
@@ -36,6 +36,12 @@ class OutputBudget:
     tokens: int | None = None
     line_bytes: int = 4096
     counter: TokenCounter = estimate_tokens
+
+    def __post_init__(self) -> None:
+        for name in ("bytes", "lines", "tokens", "line_bytes"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"OutputBudget: `{name}` is a number from 0 on, not {value!r}")
 
     @classmethod
     def of(cls, given: "OutputBudget | int") -> "OutputBudget":

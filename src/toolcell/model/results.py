@@ -317,10 +317,11 @@ def _account(status: Status, error: ErrorInfo, attempts: int) -> str:
 
     [failed: exit_code, repeating it is unlikely to help] the process exited with code 1
     """
-    facts = [status.value if error.category == status else f"{status}: {error.category}"]
+    cancelled = error.category is Category.CANCELLED
+    facts = ["cancelled" if cancelled else f"{status}: {error.category}"]
     if attempts > 1:
         facts.append(f"tried {attempts} times")
-    if error.category is not Category.CANCELLED:  # whoever cancelled it knows what is to come
+    if not cancelled:  # whoever cancelled it knows what is to come
         facts.append(f"repeating it {_chance(error)} help")
     hint = f"\nHint: {error.hint}" if error.hint else ""
     return f"[{', '.join(facts)}] {error.message.rstrip()}{hint}".translate(_SPELLED)

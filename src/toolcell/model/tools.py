@@ -82,8 +82,8 @@ class ToolDefinition(Frozen):
 
     `timeout` is in seconds and can only shorten the policy's wall limit. `answers` says
     how the outcome is told: by the returned `value`, or by the process's `exit` code.
-    `retries` (further tries after a passing fault) takes effect only where `idempotent`
-    says that a second run does no harm. `arguments_model` validates calls; without one
+    `retries` (further tries after a passing fault) needs `idempotent`, which says that a second
+    run does no harm. `arguments_model` validates calls; without one
     the spec's input schema does. `typed` names the parameters whose annotation asks for an
     object rather than JSON's own types, which the cell builds. `shell_line` names the argument
     that is a line for a shell, `patch` the one that is a unified diff, and `paths` those that
@@ -126,6 +126,15 @@ class ToolDefinition(Frozen):
         unknown = self.limit_arguments.keys() - self.spec.input_schema.get("properties", {}).keys()
         if unknown:
             raise ValueError(f"limit_arguments names {min(unknown)!r}, which is no argument of it")
+        return self
+
+    @model_validator(mode="after")
+    def _may_run_again(self) -> "ToolDefinition":
+        if self.retries and not self.idempotent:
+            raise ValueError(
+                f"retries={self.retries} needs idempotent=True: it says that a second run of the "
+                "tool does no harm"
+            )
         return self
 
     @property

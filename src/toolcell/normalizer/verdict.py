@@ -89,7 +89,7 @@ def _ended_by_us(report: Report, limits: Limits, wall: float) -> ErrorInfo | Non
             return ErrorInfo(
                 category=Category.WALL,
                 message=f"the call was ended at its time limit of {wall:g} s",
-                hint="the output so far is kept; do less in one call, or do it in steps",
+                hint=f"{_kept(report)}do less in one call, or do it in steps",
             )
         case "output":
             return ErrorInfo(
@@ -103,6 +103,11 @@ def _ended_by_us(report: Report, limits: Limits, wall: float) -> ErrorInfo | Non
             return _over_cpu(limits)
         case "processes":
             return _too_many(limits)
+
+
+def _kept(report: Report) -> str:
+    wrote = report.stdout.total_bytes or report.stderr.total_bytes
+    return "the output so far is kept; " if wrote else ""
 
 
 def _out_of_memory(report: Report, limits: Limits) -> ErrorInfo | None:

@@ -1,4 +1,4 @@
-"""Complaints: what pydantic found in a policy file, in words, with the line."""
+"""Complaints: what pydantic found in a policy, in words; in a file, with the line."""
 
 from difflib import get_close_matches
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolcell.model import Budget, CellSettings, Limits
-from toolcell.policy.document import Approvals, Breaker, Redaction
 from toolcell.policy.locate import Lines
 from toolcell.policy.rules import CellNarrowing, Condition, Rule
+from toolcell.policy.tables import Approvals, Breaker, Redaction
 
 _TOP = ["version", "extends", "default", "on_ask", "tools", "cell", "limits", "redact"]
 _KEYS = {
@@ -42,17 +42,29 @@ _EXPECTED = {
 
 
 def explain(error: ValidationError, lines: Lines, source: str) -> str:
-    """Write all that is wrong, a line each."""
+    """Write all that is wrong with a file, a line each."""
     complaints = []
     for item in error.errors(include_url=False):
-        path = [part for part in item["loc"] if part not in _KINDS]
-        if item["type"] == "contradiction":
-            path = _split(item["ctx"]["where"])
-        elif item["type"] == "in_rule":
-            path = [*path, item["ctx"]["key"]]
+        path = _path(item)
         where = f"{source}:{lines.of(tuple(path))}" if path else source
-        complaints.append(f"{where}: {_problem(item, path)}")
+        complaints.append(f"{where}: {_problem(item, path, _KEYS)}")
     return "\n".join(dict.fromkeys(complaints))
+
+
+def explain_python(error: ValidationError, fields: list[str]) -> str:
+    """Write all that is wrong with a ToolPolicy of these fields, a line each."""
+    rules = {f"rules{key[4:]}": names for key, names in _KEYS.items() if key.startswith("rule")}
+    keys = {"": fields} | {key: _KEYS[key] for key in _KEYS if key in fields} | rules
+    found = error.errors(include_url=False)
+    complaints = [f"ToolPolicy: {_problem(item, _path(item), keys)}" for item in found]
+    return "\n".join(dict.fromkeys(complaints))
+
+
+def _path(item: Any) -> list[str | int]:
+    path = [part for part in item["loc"] if part not in _KINDS]
+    if item["type"] == "contradiction":
+        return _split(item["ctx"]["where"])
+    return [*path, item["ctx"]["key"]] if item["type"] == "in_rule" else path
 
 
 def _split(where: str) -> list[str | int]:
@@ -60,10 +72,10 @@ def _split(where: str) -> list[str | int]:
     return [int(part) if part.isdigit() else part for part in parts]
 
 
-def _problem(item: Any, path: list[str | int]) -> str:
+def _problem(item: Any, path: list[str | int], keys: dict[str, list[str]]) -> str:
     key = _named(path)
     if item["type"] == "extra_forbidden":
-        return f"unknown key `{key}`{_suggestion(path)}"
+        return f"unknown key `{key}`{_suggestion(path, keys)}"
     if item["type"] == "missing":
         return f"`{key}` is missing" + (" (write version = 1)" if key == "version" else "")
     if item["type"] == "contradiction":
@@ -85,13 +97,13 @@ def _named(path: list[str | int]) -> str:
     return out
 
 
-def _suggestion(path: list[str | int]) -> str:
+def _suggestion(path: list[str | int], keys: dict[str, list[str]]) -> str:
     """What an unknown key may have been meant to be: a neighbour's name, or another table's."""
     names = [part for part in path if isinstance(part, str)]
     table, name = ".".join(names[:-1]), names[-1]
-    if table.startswith("rule.args"):
-        table = "rule.args"
-    if close := get_close_matches(name, _KEYS.get(table, []), 1):
+    if table.startswith(("rule.args", "rules.args")):
+        table = ".".join(table.split(".")[:2])
+    if close := get_close_matches(name, keys.get(table, []), 1):
         return f"; did you mean `{close[0]}`?"
-    homes = [place for place, keys in _KEYS.items() if name in keys and place]
+    homes = [place for place, names in keys.items() if name in names and place]
     return f"; it belongs under [{homes[0]}]" if homes else ""

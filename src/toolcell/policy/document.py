@@ -5,13 +5,15 @@ from fnmatch import fnmatchcase
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from toolcell.errors import PolicyError
 from toolcell.model import Action, Budget, CellSettings, Limits, PolicyDecision, digest_of
-from toolcell.model.base import Count, Frozen, Seconds
-from toolcell.model.cells import VariableName
+from toolcell.model.base import Frozen
+from toolcell.policy.complaints import explain_python
 from toolcell.policy.rules import Rule
+from toolcell.policy.tables import Approvals, Breaker, Redaction
 
 STRICTEST_FIRST = (Action.DENY, Action.ASK, Action.ALLOW)
 _VERB = {Action.ALLOW: "allows", Action.ASK: "asks about", Action.DENY: "denies"}
@@ -37,41 +39,26 @@ def _with_reasons(value: Any) -> Any:
 Patterns = Annotated[dict[str, str], BeforeValidator(_with_reasons)]
 
 
-class Redaction(Frozen):
-    """The policy's [redact] table: what is taken out of results, events and errors.
+class _Checked(type(Frozen)):  # type: ignore[misc]  # the metaclass of models, which has no name
+    """Says what is wrong with a policy that is written in Python in the words for files.
 
-    `env` names variables of the controller's environment whose values are secrets;
-    `shapes` also takes out what looks like a token of a known kind.
+    Only where the class is called: validation as such, as of a file, gives its own error.
     """
 
-    env: tuple[VariableName, ...] = ()
-    shapes: bool = True
+    def __call__(cls, *args: Any, **keys: Any) -> Any:
+        try:
+            return super().__call__(*args, **keys)
+        except ValidationError as error:
+            raise PolicyError(explain_python(error, list(cls.model_fields))) from None
 
 
-class Breaker(Frozen):
-    """The policy's [breaker] table: how many refusals of the same call are answered alike.
-
-    From the `warn`-th on the model is told that repeating will not help; the `end`-th ends
-    the run. 0 is never.
-    """
-
-    warn: Count = 3
-    end: Count = 10
-
-
-class Approvals(Frozen):
-    """The policy's [approvals] table: how long questions and run grants stand, in seconds."""
-
-    lifetime: Annotated[Seconds, Field(gt=0)] = 3600.0
-    grants: Annotated[Seconds, Field(gt=0)] = 8 * 3600.0
-
-
-class ToolPolicy(Frozen):
+class ToolPolicy(Frozen, metaclass=_Checked):
     """What is allowed, asked about and denied; what the cell must be; the limits on a call.
 
     `allow`, `ask` and `deny` map tool names or globs to reasons; a list of names will
-    do. The same entry in two of them raises ValueError. `rules` look into calls. Where
-    several match, deny wins over ask and ask over allow; where none does, `default` decides.
+    do. The same entry in two of them raises PolicyError, as does whatever else is wrong. `rules`
+    look into calls. Where several match, deny wins over ask and ask over allow; where none does,
+    `default` decides.
     `on_ask = "deny"` is for where nobody can be asked. `layers` are policies that only tighten
     this one; of them, one that is not `decides` has no opinion on what none of its rules match.
     `sources` are the file that it was read from and those that this one extends.

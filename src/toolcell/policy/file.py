@@ -33,17 +33,11 @@ from toolcell.errors import PolicyError
 from toolcell.model import Action, Budget, CellSettings, Limits
 from toolcell.model.base import Frozen
 from toolcell.policy.complaints import explain
-from toolcell.policy.document import (
-    STRICTEST_FIRST,
-    Approvals,
-    Breaker,
-    Patterns,
-    Redaction,
-    ToolPolicy,
-)
+from toolcell.policy.document import STRICTEST_FIRST, Patterns, ToolPolicy
 from toolcell.policy.examples import failing_examples, pattern_problem
 from toolcell.policy.locate import Lines
 from toolcell.policy.rules import Rule
+from toolcell.policy.tables import Approvals, Breaker, Redaction
 
 _PACKAGED = Path(__file__).parent.parent / "policies"
 _CHECKOUT = Path(__file__).parent.parent.parent.parent / "policies"
@@ -238,7 +232,7 @@ def _extended(
         merged[table] = getattr(base, table).model_copy(update=update)
     if len({rule.id for rule in parsed.rule}) < len(parsed.rule):
         merged["rules"] = parsed.rule  # so that the policy itself complains of the two
-    return ToolPolicy(**merged, **sets)
+    return ToolPolicy.model_validate(merged | sets)
 
 
 def _merged_cell(base: CellSettings, cell: CellSettings, directory: Path) -> CellSettings:

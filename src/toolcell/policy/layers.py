@@ -12,9 +12,10 @@ from typing import Any
 
 from toolcell.errors import PolicyError
 from toolcell.model import CellSettings, Guarantee
-from toolcell.policy.document import Approvals, Breaker, ToolPolicy
+from toolcell.policy.document import ToolPolicy
 from toolcell.policy.file import load_layer
 from toolcell.policy.rules import CellNarrowing, narrow_cell, narrow_limits
+from toolcell.policy.tables import Approvals, Breaker
 
 MANAGED = Path("/etc/toolcell/policy.toml")
 PROJECT = "toolcell.toml"

@@ -287,5 +287,6 @@ def _explain(name: str, error: ValidationError) -> str:
             f"{name!r} cannot be a tool's name: letters, digits, _ and -, 64 at most; "
             'give another with @tool(name="...")'
         )
+    message = first["msg"].removeprefix("Value error, ")
     where = ".".join(str(part) for part in first["loc"])
-    return f"{name}: `{where}` {first['msg'].lower()}"
+    return f"{name}: `{where}` {message[0].lower()}{message[1:]}" if where else f"{name}: {message}"
