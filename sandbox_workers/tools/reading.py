@@ -1,20 +1,19 @@
 """read_file: a text file or some of its lines; what is no text is named instead of shown.
 
-The answer is the text. What has to be said of it stands in brackets on its last line: what was left
-out and how to read on, the encoding and the line endings where they are not the usual ones.
+The answer is the text, in pages of whole lines that fit into a result. What has to be said of it
+stands in brackets on its last line: which lines these are and how to read on, the encoding and the
+line endings where they are not the usual ones.
 """
 
 import os
 from typing import BinaryIO
 
 from sandbox_workers.tools import ToolError
+from sandbox_workers.tools.answering import ROOM, counted
 from sandbox_workers.tools.encoding import UTF8, Encoding, encoding_of
 from sandbox_workers.tools.kinds import SNIFF, binary_kind, svg_size
-from sandbox_workers.tools.pages import MOST_COUNTED, Page, read_page
+from sandbox_workers.tools.pages import Page, number_before, read_page
 from sandbox_workers.tools.places import existing_file, opened, refused
-
-_MOST = 256 * 1024
-_OF_A_LARGE_FILE = 16 * 1024
 
 
 def read_file(
@@ -35,31 +34,56 @@ def _read(file: BinaryIO, path: str, first: int, last: int | None, numbers: bool
     head = file.read(SNIFF)
     encoding = encoding_of(head)
     if encoding == UTF8 and (kind := binary_kind(head, file)):
-        return f"[{path} is not text: {kind}, {size:,} bytes]"
-    whole = first == 1 and last is None
-    limit = _OF_A_LARGE_FILE if whole and size > _MOST else _MOST
+        return f"[{path} is not text: {kind}, {counted(size, 'byte')}]"
     file.seek(len(encoding.mark))
-    page = read_page(file, encoding, first, last, limit, size)
+    page = read_page(file, encoding, first, last, ROOM, size, numbered=numbers)
     if page.lines == 0 and first > 1:
-        raise ToolError(f"{path} has {page.total:,} lines; line {first:,} is past its end")
-    notes = [*_missing(page, first, size), *_unusual(page, encoding)]
+        lines = counted(page.total or 0, "line")
+        raise ToolError(f"{path} has {lines}; line {first:,} is past its end")
+    notes = [*_extent(page, first, last), *_unusual(page, encoding)]
+    if page.cut:
+        notes[:0] = [_cut(page, path, first, size, encoding)]
     if first == 1:
         notes += filter(None, [svg_size(page.text[:SNIFF])])
     return _put_together(page.text, first, numbers, notes or _nothing(page, path))
 
 
-def _missing(page: Page, first: int, size: int) -> list[str]:
-    """What was asked for and is not there, and how to have it."""
-    if not page.cut:
-        return []
+def _extent(page: Page, first: int, last: int | None) -> list[str]:
+    """Which lines these are, where they are not the whole file and were not cut."""
     end = first + page.lines - 1
-    total = f"more than {MOST_COUNTED:,} bytes of" if page.total is None else f"{page.total:,}"
-    whole = f"of {total} lines, {size:,} bytes"
+    past = last is not None and page.total is not None and last > page.total
+    if page.cut or not page.lines or (first == 1 and end == page.total and not past):
+        return []
+    of = "; more follow" if page.total is None else f" of {page.total:,}"
+    beyond = f"; end_line={last} is past the end" if past else ""
+    return [f"{_named(first, end)}{of}{beyond}"]
+
+
+def _cut(page: Page, path: str, first: int, size: int, encoding: Encoding) -> str:
+    """Which lines of how many these are, and how to read on."""
+    end = first + page.lines - 1
+    lines = "" if page.total is None else f"{counted(page.total, 'line')}, "
+    whole = f"of {lines}{counted(size, 'byte')}"
     if not page.in_line:
-        return [f"lines {first:,} to {end:,} {whole}; read on with start_line={end + 1}"]
-    here = f"the start of line {end:,} {whole}; the rest of a line this long is for the shell tool"
+        return f"{_named(first, end)} {whole}; read on with start_line={end + 1}"
     more = page.total is None or page.total > end
-    return [here + (f"; the next line is start_line={end + 1}" if more else "")]
+    then = f"; the next line is start_line={end + 1}" if more else ""
+    rest = "the rest of a line this long is for the shell or python tool"
+    if encoding == UTF8 and not page.invalid:
+        rest += f", such as: {_next_piece(page, path, end)}"
+    return f"the start of line {end:,} {whole}; {rest}{then}"
+
+
+def _next_piece(page: Page, path: str, number: int) -> str:
+    """The command that shows as much again of a line of which the page has the start."""
+    import shlex
+
+    shown = len(page.text.encode())
+    return f"sed -n {number}p < {shlex.quote(path)} | cut -b {shown + 1}-{2 * shown}"
+
+
+def _named(first: int, end: int) -> str:
+    return f"line {first:,}" if first == end else f"lines {first:,} to {end:,}"
 
 
 def _unusual(page: Page, encoding: Encoding) -> list[str]:
@@ -84,7 +108,9 @@ def _put_together(text: str, first: int, numbers: bool, notes: list[str]) -> str
     text = text.replace("\r\n", "\n")
     if numbers and text:
         lines = text.removesuffix("\n").split("\n")
-        text = "".join(f"{number:6}\t{line}\n" for number, line in enumerate(lines, first))
+        text = "".join(
+            f"{number_before(number)}{line}\n" for number, line in enumerate(lines, first)
+        )
     if not notes:
         return text
     between = "" if not text or text.endswith("\n") else "\n"

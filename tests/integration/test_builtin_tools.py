@@ -25,8 +25,12 @@ def project(workspace: Path) -> Path:
     [
         ("echo", {"text": "x\0y"}, "x\\x00y"),
         ("read_file", {"path": "src/a.py"}, "one\ntwo\nthree\n"),
-        ("read_file", {"path": "src/a.py", "start_line": 2, "end_line": 2}, "two\n"),
-        ("read_file", {"path": "src/a.py", "start_line": 3, "end_line": 99}, "three\n"),
+        ("read_file", {"path": "src/a.py", "start_line": 2, "end_line": 2}, "two\n[line 2 of 3]\n"),
+        (
+            "read_file",
+            {"path": "src/a.py", "start_line": 3, "end_line": 99},
+            "three\n[line 3 of 3; end_line=99 is past the end]\n",
+        ),
         ("write_file", {"path": "src/new", "content": "ü"}, "created src/new (2 bytes)"),
     ],
 )

@@ -148,7 +148,9 @@ async def test_of_a_huge_file_a_page_is_read_within_little_memory(
             file.write(b"some words on a line\n" * 50_000)
     run = runner(limits={"memory": 64 * 1024**2})
     page = await run("read_file", path="huge", start_line=2_000_000, end_line=2_000_001)
-    assert page.output == "some words on a line\n" * 2, page.for_llm()
+    assert page.output == (
+        "some words on a line\n" * 2 + "[lines 2,000,000 to 2,000,001 of 2,400,000]\n"
+    ), page.for_llm()
     start = await run("read_file", path="huge")
     assert "of 2,400,000 lines" in start.output
     assert start.truncation is None

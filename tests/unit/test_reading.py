@@ -3,8 +3,10 @@
 import gzip
 import io
 import os
+import re
 import sqlite3
 import struct
+import subprocess
 import tracemalloc
 import zipfile
 import zlib
@@ -14,10 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox_workers.tools import ToolError, reading
+from sandbox_workers.tools import ToolError, pages, reading
 from sandbox_workers.tools.encoding import UTF8
 from sandbox_workers.tools.pages import read_page
 from sandbox_workers.tools.reading import read_file
+from toolcell.legible import OutputBudget
+from toolcell.normalizer.truncation import shorten_text
 
 
 @pytest.fixture(autouse=True)
@@ -31,18 +35,32 @@ def workspace(tmp_path, monkeypatch):
     ("start", "end", "text"),
     [
         (1, None, "one\ntwo\nthree\n"),
-        (2, 2, "two\n"),
-        (1, 2, "one\ntwo\n"),
-        (3, None, "three\n"),
-        (2, 99, "two\nthree\n"),
+        (1, 3, "one\ntwo\nthree\n"),
+        (2, 2, "two\n[line 2 of 3]\n"),
+        (1, 2, "one\ntwo\n[lines 1 to 2 of 3]\n"),
+        (3, None, "three\n[line 3 of 3]\n"),
+        (2, 99, "two\nthree\n[lines 2 to 3 of 3; end_line=99 is past the end]\n"),
+        (1, 99, "one\ntwo\nthree\n[lines 1 to 3 of 3; end_line=99 is past the end]\n"),
     ],
 )
-def test_lines_count_from_one_with_both_ends_included(start, end, text):
+def test_lines_count_from_one_with_both_ends_included_and_say_of_how_many(start, end, text):
     assert read_file("a.txt", start, end) == text
 
 
+def test_of_lines_that_are_not_counted_it_is_said_that_more_follow(monkeypatch):
+    monkeypatch.setattr(pages, "MOST_COUNTED", 8)
+    monkeypatch.setattr(pages, "_PIECE", 8)
+    assert read_file("a.txt", 1, 2) == "one\ntwo\n[lines 1 to 2; more follow]\n"
+    assert read_file("a.txt", 1, 3) == "one\ntwo\nthree\n", "the control: here it ends"
+    monkeypatch.setattr(reading, "ROOM", 4)
+    Path("a.txt").write_text("one\n" * 20)
+    assert read_file("a.txt") == "one\n[line 1 of 80 bytes; read on with start_line=2]\n"
+
+
 def test_lines_have_their_numbers_on_request():
-    assert read_file("a.txt", 2, line_numbers=True) == "     2\ttwo\n     3\tthree\n"
+    assert read_file("a.txt", 2, line_numbers=True) == (
+        "     2\ttwo\n     3\tthree\n[lines 2 to 3 of 3]\n"
+    )
 
 
 def test_lines_that_are_not_there_are_told():
@@ -55,13 +73,13 @@ def test_lines_that_are_not_there_are_told():
 @pytest.mark.parametrize("mark", ["\f", "\x85", "\u2028", "\x0b", "\x1c"], ids=ascii)
 def test_lines_are_counted_as_editors_and_grep_count_them(mark):
     Path("marked").write_text(f"one{mark}still one\ntwo\n")
-    assert read_file("marked", 2, 2) == "two\n"
+    assert read_file("marked", 2, 2) == "two\n[line 2 of 2]\n"
 
 
 def test_a_last_line_without_an_end_is_a_line():
     Path("open").write_text("one\ntwo")
     assert read_file("open") == "one\ntwo"
-    assert read_file("open", 2) == "two"
+    assert read_file("open", 2) == "two\n[line 2 of 2]\n"
 
 
 def test_an_empty_file_is_said_to_be_empty():
@@ -69,30 +87,75 @@ def test_an_empty_file_is_said_to_be_empty():
     assert read_file("empty") == "[empty is empty]\n"
 
 
+def parted(answer):
+    """An answer's lines, and the note on its last one."""
+    shown, _, note = answer.rstrip("\n").rpartition("\n")
+    return f"{shown}\n", note
+
+
 def test_of_a_large_file_the_start_is_shown_and_how_to_read_on():
     Path("large").write_text("".join(f"line {n}\n" for n in range(1, 60_001)))
     size = Path("large").stat().st_size
-    shown, _, note = read_file("large").rstrip("\n").rpartition("\n")
-    last = shown.count("\n") + 1
+    shown, note = parted(read_file("large"))
+    last = shown.count("\n")
     how = f"{size:,} bytes; read on with start_line={last + 1}"
     assert note == f"[lines 1 to {last:,} of 60,000 lines, {how}]"
-    assert len(shown) <= reading._OF_A_LARGE_FILE
-    assert read_file("large", last + 1, last + 1) == f"line {last + 1}\n"
+    assert reading.ROOM - 100 < len(shown) <= reading.ROOM
+    assert read_file("large", last + 1, last + 1).startswith(f"line {last + 1}\n[line {last + 1:,}")
 
 
-def test_all_pages_together_are_the_file():
-    text = "".join(f"line {n}\n" for n in range(1, 120_001))
-    Path("large").write_text(text)
-    pages, start = [], 1
-    while True:
-        page, _, note = read_file("large", start, 120_000).rpartition("[")
-        if not page:
-            pages.append(note)
-            break
-        pages.append(page)
-        start = int(note.rstrip("]\n").rpartition("=")[2])
-    assert "".join(pages) == text
-    assert len(pages) > 2
+def test_what_fits_on_a_page_is_shown_whole_and_a_line_more_is_not():
+    Path("fits").write_text("x" * 99 + "\n")
+    text = Path("fits").read_text() * (reading.ROOM // 100)
+    Path("fits").write_text(text)
+    assert read_file("fits") == text
+    Path("fits").write_text(text + "\n")
+    assert parted(read_file("fits")) == (
+        text, "[lines 1 to 280 of 281 lines, 28,001 bytes; read on with start_line=281]"
+    )  # fmt: skip
+
+
+def bad_bytes(count):
+    return b"".join(b"caf\xe9 %d \xff\xff\n" % n for n in range(count))
+
+
+GROWING = {
+    "text": "".join(f"line {n}\n" for n in range(20_000)).encode(),
+    "CRLF": b"\r\n" * 50_000,
+    "line ends": b"\n" * 50_000,
+    "no UTF-8": bad_bytes(6000),
+    "control characters": b"\x01\x02\x7f\n" * 9000,
+    "a lone CR": b"a\rb\n" * 9000,
+    "what turns the text around": "a\u202eb\n".encode() * 9000,
+    "UTF-16": ("\ufeff" + "日本語\n" * 9000).encode("utf-16-le"),
+    "UTF-16 that is not": b"\xff\xfe" + "a\n".encode("utf-16-le") * 9000 + b"\0\xd8" * 9000,
+}
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize("data", GROWING.values(), ids=GROWING)
+def test_pages_join_without_a_gap_and_no_result_cuts_them(data, numbers):
+    Path("large").write_bytes(data)
+    text = data.decode("utf-16" if data[:2] == b"\xff\xfe" else "utf-8", "replace")
+    lines = text.replace("\r\n", "\n").split("\n")
+    start, seen = 1, 0
+    while start:
+        answer = read_file("large", start, line_numbers=numbers)
+        assert shorten_text(answer, OutputBudget())[1] is None
+        shown, note = parted(answer)
+        page = shown.removesuffix("\n").split("\n")
+        expected = lines[seen : seen + len(page)]
+        if "the start of" in note:
+            page, expected = [page[0][:900]], [f"{expected[0]}"[:900]]
+        numbered = [f"{n:6}\t{line}" for n, line in enumerate(expected, start)]
+        assert [line[:900] for line in page] == [
+            line[:900] for line in (numbered if numbers else expected)
+        ]
+        seen += len(page)
+        on = re.search(r"start_line=(\d+)", note)
+        assert on is None or int(on[1]) == start + len(page)
+        start = int(on[1]) if on else 0
+    assert seen == len(lines) - (lines[-1] == "")
 
 
 def test_a_range_of_a_huge_file_is_read_without_the_rest():
@@ -101,7 +164,9 @@ def test_a_range_of_a_huge_file_is_read_without_the_rest():
             file.write(b"a line of some length\n" * 50_000)
     tracemalloc.start()
     try:
-        assert read_file("huge", 3_000_000, 3_000_001) == "a line of some length\n" * 2
+        assert read_file("huge", 3_000_000, 3_000_001) == (
+            "a line of some length\n" * 2 + "[lines 3,000,000 to 3,000,001 of 3,200,000]\n"
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -114,10 +179,22 @@ def test_a_line_without_end_is_cut_between_characters(letter):
     text = read_file("long")
     shown, _, note = text.rstrip("\n").rpartition("\n")
     assert set(shown) == {letter}
-    assert len(shown.encode()) <= reading._OF_A_LARGE_FILE
+    assert reading.ROOM - 4 < len(shown.encode()) <= reading.ROOM
     assert "the start of line 1 of 2 lines" in note
     assert "start_line=2" in note
-    assert read_file("long", 2) == "next\n"
+    assert read_file("long", 2) == "next\n[line 2 of 2]\n"
+
+
+@pytest.mark.parametrize("name", ["long", "a file's"])
+def test_the_command_that_is_named_for_a_long_line_goes_on_where_the_page_ends(name):
+    text = "".join(f"{n}é," for n in range(9000))
+    Path(name).write_text(f"first\n{text}\n")
+    shown, note = parted(read_file(name, 2))
+    command = re.search(r"such as: (.*)\]", note)[1]
+    more = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, timeout=20)
+    joined = shown.removesuffix("\n").encode() + more.stdout.removesuffix(b"\n")
+    assert text.encode().startswith(joined)
+    assert len(joined) == 2 * len(shown.encode()) - 2
 
 
 @given(

@@ -70,9 +70,9 @@ TOOLS = (
         "read_file",
         _ReadFile,
         "reading",
-        "Return the content of a text file, or some of its lines. Of a large file the start is "
-        "returned, with its number of lines and how to read on. Binary files and images are "
-        "named with their type and size. Notes stand in brackets on the last line.",
+        "Return the content of a text file, or some of its lines: at most 28,000 bytes of whole "
+        "lines, with where to read on if there is more. Binary files and images are named with "
+        "their type and size. Notes stand in brackets on the last line.",
         READS,
     ),
     declare(
