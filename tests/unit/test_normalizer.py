@@ -335,7 +335,7 @@ def test_an_errors_message_and_hint_are_redacted(kind):
 
 def test_a_message_is_spelled_for_the_model_and_hides_a_secret_with_a_sequence_in_it():
     made = hidden(exit=0, reply=error("tool_error", "no a\x1b[31mb\x9b"))
-    assert "no a\\x1b[31mb\\x9b." in made.for_llm()
+    assert "no a\\x1b[31mb\\x9b" in made.for_llm()
     assert made.error.message == "no a\x1b[31mb\x9b", "kept as it was"
     split = f"no {SECRET[:9]}\x1b[0m{SECRET[9:]}"
     assert hidden(exit=0, reply=error("tool_error", split)).error.message == "no [redacted: KEY]"
