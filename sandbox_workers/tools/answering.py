@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from sandbox_workers.tools import ToolError
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.globs import Glob, GlobError
 from sandbox_workers.tools.naming import shown
 from sandbox_workers.tools.walking import Walk
@@ -21,16 +22,17 @@ def glob_of(text: str) -> Glob:
         raise ToolError(f"`glob` is not a glob: {error}", "an example: src/**/*.{ts,tsx}") from None
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: 1 file, 2 files."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
-
-
 def named(paths: Sequence[str]) -> str:
     """Name some paths, and say how many more there are."""
     more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
     names = [shown(path[:_LENGTH]) + "…" * (len(path) > _LENGTH) for path in paths[:_NAMED]]
     return ", ".join(names) + more
+
+
+def left_out(shown: int, total: int) -> str:
+    """Say how many of all are shown, and how many are not."""
+    are = ["is" if number == 1 else "are" for number in (shown, total - shown)]
+    return f"The first {shown:,} {are[0]} shown, {total - shown:,} {are[1]} left out"
 
 
 def passed_over(walk: Walk) -> list[str]:
@@ -48,7 +50,9 @@ def passed_over(walk: Walk) -> list[str]:
     if walk.unreadable:
         told.append(f"Not readable: {named(walk.unreadable)}.")
     if not walk.complete:
-        told.append(f"Ended after {walk.seen:,} names: numbers are of what was seen until then.")
+        told.append(
+            f"Ended after {counted(walk.seen, 'name')}: numbers are of what was seen until then."
+        )
     return told
 
 

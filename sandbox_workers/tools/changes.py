@@ -6,10 +6,14 @@ used within a piece that is short.
 
 from typing import NamedTuple
 
+from sandbox_workers.tools.counting import counted
+
 _CONTEXT = 3
 _ALIGNED = 400
 _MOST_LINES = 200
 _MOST_LETTERS = 300
+_MOST_PIECES = 5
+_MOST_ROOM = 8000
 
 
 class Piece(NamedTuple):
@@ -38,18 +42,43 @@ def changed(text: str, pieces: list[Piece]) -> str:
 
 
 def unified(name: str, text: str, pieces: list[Piece]) -> str:
-    """Show the changes as a unified diff of bounded length."""
+    """Show the changes as a unified diff of bounded length: of many pieces the first few."""
+    shown = _shown(text, pieces)
+    left_out = len(pieces) - shown
+    if left_out:  # or lines around the last one might be those that are changed too
+        text = text[: text.rfind("\n", 0, pieces[shown].start) + 1]
     lines = split(text)
     rows = [f"--- a/{name}", f"+++ b/{name}"]
     grown = 0
-    for group in _grouped(_fine(_by_lines(text, pieces[:_MOST_LINES]))):
+    for group in _grouped(_fine(_by_lines(text, pieces[:shown]))):
         rows += _hunk(lines, group, grown)
         grown += sum(len(each.new) - len(each.old) for each in group)
-    if len(rows) > _MOST_LINES:
-        rows[_MOST_LINES:] = [f"[... {len(rows) - _MOST_LINES:,} more lines of the diff left out]"]
-    if len(pieces) > _MOST_LINES:
-        rows.append(f"[... {len(pieces) - _MOST_LINES:,} further changes are not in the diff]")
+    fitting = _fitting(rows)
+    if fitting < len(rows):
+        more = counted(len(rows) - fitting, "more line", "more lines")
+        rows[fitting:] = [f"[... {more} of the diff left out]"]
+    if left_out:
+        are = counted(left_out, "further change is", "further changes are")
+        rows.append(f"[... {are} not in the diff]")
     return "\n".join(rows) + "\n"
+
+
+def _shown(text: str, pieces: list[Piece]) -> int:
+    """How many pieces are shown: the first few, and those on the last one's line."""
+    shown = min(len(pieces), _MOST_PIECES)
+    while shown < len(pieces) and "\n" not in text[pieces[shown - 1].end - 1 : pieces[shown].start]:
+        shown += 1
+    return shown
+
+
+def _fitting(rows: list[str]) -> int:
+    """How many rows of a diff are shown."""
+    room = _MOST_ROOM
+    for number, row in enumerate(rows[:_MOST_LINES]):
+        room -= len(row) + 1
+        if room < 0:
+            return number
+    return min(len(rows), _MOST_LINES)
 
 
 def split(text: str) -> list[str]:

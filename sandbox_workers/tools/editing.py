@@ -11,7 +11,7 @@ from pathlib import Path
 from sandbox_workers.tools import ToolError
 from sandbox_workers.tools.changes import Piece, brief, changed, split, unified
 from sandbox_workers.tools.encoding import TextFile, load, shown
-from sandbox_workers.tools.nearness import Near, difference, nearest
+from sandbox_workers.tools.nearness import Ends, Near, difference, nearest
 from sandbox_workers.tools.places import existing_file, refused
 from sandbox_workers.tools.replacing import replace
 
@@ -107,8 +107,9 @@ def _no_match(path: str, text: str, old: str, new: str) -> ToolError:
     spaced = _but_for_space(text, old)
     if spaced:
         said.append(f"but for white space it stands at line {', '.join(map(str, spaced))}")
-    near = nearest(lines, wanted)
-    said += [_told(lines, wanted, each) for each in near]
+    open_ends = (len(wanted) > 1, not old.endswith("\n"))
+    near = nearest(lines, wanted, open_ends=open_ends)
+    said += [_told(lines, wanted, each, open_ends) for each in near]
     if not (near or spaced):
         said.append("no line of it is like one of the file's")
     hint = "read the file again, and copy the text as it is, white space too"
@@ -140,7 +141,7 @@ def _but_for_space(text: str, old: str) -> list[int]:
     return [text.count("\n", 0, each.start()) + 1 for each, _ in zip(found, range(3), strict=False)]
 
 
-def _told(lines: list[str], wanted: list[str], near: Near) -> str:
+def _told(lines: list[str], wanted: list[str], near: Near, open_ends: Ends) -> str:
     """Show the first line that differs at a place, and say how."""
     if not near.differing:  # all of its lines are there, and not what follows the last
         return f"line {near.line:,}: its lines stand here, but the text goes on differently"
@@ -149,12 +150,18 @@ def _told(lines: list[str], wanted: list[str], near: Near) -> str:
     if number > len(lines):
         return f"line {near.line:,}: the file ends before the text does"
     there, here = lines[number - 1], wanted[first]
-    start = (
-        f"from line {near.line:,} {len(near.differing):,} of {len(wanted):,} lines differ, first "
-    )
-    why = difference(there, here) or "it is another"
+    ends = open_ends[0] and first == 0, open_ends[1] and first == len(wanted) - 1
     return (
-        f"{start if len(wanted) > 1 else ''}line {number:,}: {why}\n"
+        f"{_counted_lines(wanted, near)}line {number:,}: {difference(there, here, ends)}\n"
         f"  in the file: {brief(there)!r}\n"
         f"  in old_text: {brief(here)!r}"
     )
+
+
+def _counted_lines(wanted: list[str], near: Near) -> str:
+    """Say how many of several lines differ at a place, before the first that does."""
+    if len(wanted) == 1:
+        return ""
+    one = len(near.differing) == 1
+    differ = "differs, " if one else "differ, first "
+    return f"from line {near.line:,} on {len(near.differing):,} of {len(wanted):,} lines {differ}"

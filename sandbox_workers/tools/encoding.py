@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sandbox_workers.tools import ToolError
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.places import is_binary, opened, refused
 
 MOST_EDITED = 32 * 1024**2
@@ -85,7 +86,7 @@ def load(place: Path, path: str, encoding: Encoding | None = None) -> TextFile:
     encoding = encoding or encoding_of(data)
     data = data[len(encoding.mark) :]
     if encoding.codec == "utf-8" and is_binary(data):
-        raise ToolError(f"{path} is binary ({status.st_size:,} bytes), not text")
+        raise ToolError(f"{path} is binary ({counted(status.st_size, 'byte')}), not text")
     return TextFile(encoding.decode(data, path), encoding, status)
 
 

@@ -9,12 +9,16 @@ nowhere, or in several places, is told; nothing is guessed.
 from typing import NamedTuple
 
 from sandbox_workers.tools.changes import brief, split
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.nearness import difference, nearest
 from sandbox_workers.tools.patches import Hunk
 
 MOST_REJECTS = 12
 """After so many hunks that do not apply the others are not looked at: each costs a search."""
 
+_READ_AGAIN = "read the file again, and make the patch from what it holds now"
+_DONE = "leave out the hunks that are applied already"
+_ALL_DONE = "there is nothing to do for that file: leave it out of the patch"
 _FEW = 5
 _TELLING = 2
 
@@ -27,12 +31,19 @@ class Placed(NamedTuple):
     loose: bool
 
 
+class Reject(NamedTuple):
+    """Why something in a patch does not apply, and what to do about it, or nothing."""
+
+    why: str
+    hint: str = ""
+
+
 class Applied(NamedTuple):
     """A text with its hunks applied, what is to be said of them, and why some do not apply."""
 
     text: str
     notes: list[str]
-    rejects: list[str]
+    rejects: list[Reject]
 
 
 class _File:
@@ -59,14 +70,15 @@ def apply_hunks(text: str, hunks: list[Hunk]) -> Applied:
     file = _File(text)
     placed: list[Placed] = []
     notes: list[str] = []
-    rejects: list[str] = []
+    rejects: list[Reject] = []
     after = moved = 0
     for number, hunk in enumerate(hunks, 1):
         found = _place(file, hunk, after, moved)
-        if isinstance(found, str):
-            rejects.append(f"hunk {number} ({brief(hunk.header)}): {found}")
+        if isinstance(found, Reject):
+            why = f"hunk {number} ({brief(hunk.header)}): {found.why}"
+            rejects.append(found._replace(why=why))
             if len(rejects) == MOST_REJECTS:
-                rejects.append(f"of {len(hunks):,} hunks the others were not looked at")
+                rejects.append(Reject(f"of {len(hunks):,} hunks the others were not looked at"))
                 break
             continue
         placed.append(found)
@@ -74,6 +86,8 @@ def apply_hunks(text: str, hunks: list[Hunk]) -> Applied:
         if hunk.line:
             notes += _moved(number, found, moved)
             moved = found.at - _wanted(hunk)
+    if len(rejects) == len(hunks) and all(each.hint == _DONE for each in rejects):
+        rejects = [each._replace(hint=_ALL_DONE) for each in rejects]
     return Applied("" if rejects else _put_in(file, placed), notes, rejects)
 
 
@@ -86,14 +100,14 @@ def _moved(number: int, placed: Placed, moved: int) -> list[str]:
     notes = []
     offset = placed.at - _wanted(placed.hunk)
     if offset != moved:
-        where = f"{abs(offset):,} line(s) {'below' if offset > 0 else 'above'}"
+        where = f"{counted(abs(offset), 'line')} {'below' if offset > 0 else 'above'}"
         notes.append(f"hunk {number} applied at line {placed.at + 1:,}, {where} what it says")
     if placed.loose and placed.hunk.side(" -"):
         notes.append(f"hunk {number} applied without regard to white space at the ends of lines")
     return notes
 
 
-def _place(file: _File, hunk: Hunk, after: int, moved: int) -> Placed | str:
+def _place(file: _File, hunk: Hunk, after: int, moved: int) -> Placed | Reject:
     """Find a hunk's place behind the one before it, or say why it has none."""
     old = hunk.side(" -")
     wanted = _wanted(hunk) + moved if hunk.line else -1
@@ -126,45 +140,57 @@ def _without_ends(lines: list[str]) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _place_without_context(lines: list[str], hunk: Hunk, wanted: int, after: int) -> Placed | str:
+def _place_without_context(
+    lines: list[str], hunk: Hunk, wanted: int, after: int
+) -> Placed | Reject:
     """Place a hunk that only adds: it can only stand where its header says."""
     if not lines:
         return Placed(hunk, 0, False)
     if not hunk.line:
-        return "it has no line of the file, by which its place could be known; add context lines"
+        return Reject(
+            "it has no line of the file, by which its place could be known; add context lines"
+        )
     if not after <= wanted <= len(lines):
-        return f"it adds behind line {hunk.line:,}, and the file has {len(lines):,} lines"
+        has = counted(len(lines), "line")
+        return Reject(f"it adds behind line {hunk.line:,}, and the file has {has}", _READ_AGAIN)
     return Placed(hunk, wanted, True)
 
 
-def _ambiguous(found: list[int]) -> str:
+def _ambiguous(found: list[int]) -> Reject:
     few = ", ".join(f"{at + 1:,}" for at in found[:_FEW])
-    rest = f" and {len(found) - _FEW:,} more places" if len(found) > _FEW else ""
-    return (
+    rest = f" and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
+    return Reject(
         f"its lines are not where it says, but stand {len(found):,} times, at lines {few}{rest}; "
         "add context lines until they are unique"
     )
 
 
-def _unplaced(file: _File, hunk: Hunk, after: int, wanted: int) -> str:
+def _unplaced(file: _File, hunk: Hunk, after: int, wanted: int) -> Reject:
     lines, old, new = file.lines, hunk.side(" -"), hunk.side(" +")
     if len(new) >= _TELLING and (there := file.find(new, 0)):
-        return f"it seems to be applied already: what it makes stands at line {there[0] + 1:,}"
+        where = f"what it makes stands at line {there[0] + 1:,}"
+        return Reject(f"it seems to be applied already: {where}", _DONE)
     if any(at < after for at in file.find(old, 0)):
-        return f"its lines stand before those of the hunk above it (line {after:,}); sort the hunks"
+        return Reject(
+            f"its lines stand before those of the hunk above it (line {after:,}); sort the hunks"
+        )
     near = nearest(lines, old, 1)
     start = near[0].line - 1 if near else max(0, wanted)
     for index, line in enumerate(old):
         if start + index >= len(lines):
-            return f"the file ends after line {len(lines):,}; expected there: {brief(line)!r}"
+            ends = f"the file ends after line {len(lines):,}"
+            return Reject(f"{ends}; expected there: {brief(line)!r}", _READ_AGAIN)
         found = lines[start + index]
         if found.rstrip() != line.rstrip():
             why = difference(found, line)
-            return (
+            return Reject(
                 f"at line {start + index + 1:,}{f', {why}' if why else ''}\n"
-                f"    expected: {brief(line)!r}\n    found:    {brief(found)!r}"
+                f"    expected: {brief(line)!r}\n    found:    {brief(found)!r}",
+                _READ_AGAIN,
             )
-    return "it says that the file ends here, and the file goes on, or the other way round"
+    return Reject(
+        "it says that the file ends here, and the file goes on, or the other way round", _READ_AGAIN
+    )
 
 
 def occurrences(lines: list[str], wanted: list[str], after: int) -> list[int]:

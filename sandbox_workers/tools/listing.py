@@ -13,7 +13,8 @@ import stat
 from collections import Counter
 from pathlib import Path
 
-from sandbox_workers.tools.answering import ROOM, account, counted, glob_of, passed_over
+from sandbox_workers.tools.answering import ROOM, account, glob_of, left_out, passed_over
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.naming import shown
 from sandbox_workers.tools.places import existing_directory, relative
 from sandbox_workers.tools.walking import Entry, Walk
@@ -78,7 +79,7 @@ def _summary(kinds: "Counter[str]", lines: int) -> list[str]:
     told = [f"{counted(total, 'entry', 'entries')}: {', '.join(parts)}."]
     if lines < total:
         told.append(
-            f"The first {lines:,} are shown, {total - lines:,} are left out: "
+            f"{left_out(lines, total)}: "
             f"narrow path, glob or depth{', or raise limit' if lines else ''}."
         )
     return told

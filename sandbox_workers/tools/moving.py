@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from sandbox_workers.tools import ToolError
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.places import entry, must_exist, refused
 from sandbox_workers.tools.replacing import remove_directories
 from sandbox_workers.tools.writing import directory_for
@@ -37,7 +38,7 @@ def delete(path: str, recursive: bool = False) -> str:
             place.unlink()
             if stat.S_ISLNK(status.st_mode):
                 return f"deleted the link {path}, not what it leads to"
-            return f"deleted {path} ({status.st_size:,} bytes)"
+            return f"deleted {path} ({counted(status.st_size, 'byte')})"
         return _delete_directory(place, path, recursive)
     except OSError as error:
         raise refused(path, error) from None
@@ -68,7 +69,7 @@ def _in_the_way(start: Path, end: Path, path: str, overwrite: bool) -> str:
         raise ToolError(f"{path} exists already", "set `overwrite` to true to replace it")
     if stat.S_ISDIR(start.lstat().st_mode):
         raise ToolError(f"{path} is a file, which a directory cannot replace")
-    return f", which replaced what was there ({there.st_size:,} bytes)"
+    return f", which replaced what was there ({counted(there.st_size, 'byte')})"
 
 
 def _rename(start: Path, end: Path) -> None:
@@ -107,17 +108,13 @@ def _copy_and_delete(start: Path, end: Path) -> None:
 def _delete_directory(place: Path, path: str, recursive: bool) -> str:
     entries = sum(1 for _ in place.iterdir())
     if entries and not recursive:
-        things = "1 entry" if entries == 1 else f"{entries:,} entries"
         raise ToolError(
-            f"{path} is a directory that holds {things}",
+            f"{path} is a directory that holds {counted(entries, 'entry', 'entries')}",
             "set `recursive` to true to delete all of it",
         )
     files, directories, size = _remove(place)
-    below = directories - 1
-    counts = (
-        f"{files:,} file{'' if files == 1 else 's'} and {below:,} "
-        f"director{'y' if below == 1 else 'ies'} in it, {size:,} bytes"
-    )
+    below = counted(directories - 1, "directory", "directories")
+    counts = f"{counted(files, 'file')} and {below} in it, {counted(size, 'byte')}"
     return f"deleted the directory {path}" + (f" ({counts})" if entries else ", which was empty")
 
 
@@ -146,8 +143,9 @@ def _remove(top: Path) -> tuple[int, int, int]:
             os.rmdir(directory)  # noqa: PTH106
     except OSError as error:
         where = os.path.relpath(error.filename) if error.filename else "something in it"
+        gone = counted(files, "file is", "files are")
         raise ToolError(
-            f"deleted in part: {files:,} files are gone, then {refused(where, error)}",
+            f"deleted in part: {gone} gone, then {refused(where, error)}",
             "list_files shows what is left",
         ) from None
     return files, len(found), size

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sandbox_workers.tools import ToolError
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.encoding import BYTES, UTF8, Encoding, load
-from sandbox_workers.tools.hunks import MOST_REJECTS, apply_hunks
+from sandbox_workers.tools.hunks import MOST_REJECTS, Reject, apply_hunks
 from sandbox_workers.tools.patches import Section, read_patch
-from sandbox_workers.tools.places import entry, refused
+from sandbox_workers.tools.places import entry, near_names, refused
 from sandbox_workers.tools.replacing import Replacement, make_directories, remove_directories
 
 _MARK = "\ufeff"
@@ -43,17 +44,17 @@ def apply_patch(patch: str) -> str:
 
 
 def _title(told: list[str]) -> str:
-    return f"applied the patch to {len(told)} file{'' if len(told) == 1 else 's'}"
+    return f"applied the patch to {counted(len(told), 'file')}"
 
 
-def _rejected(rejects: list[str]) -> ToolError:
+def _rejected(rejects: list[Reject]) -> ToolError:
+    """Tell why each part does not apply, and once what to do about those of a kind."""
     left_out = len(rejects) - MOST_REJECTS
     more = [f"and {left_out} more"] if left_out > 0 else []
-    said = "\n".join([*rejects[:MOST_REJECTS], *more])
-    return ToolError(
-        f"the patch does not apply, and nothing was changed\n{said}",
-        "read the files again, and make the patch from what they hold now",
-    )
+    told = rejects[:MOST_REJECTS]
+    said = "\n".join([*(each.why for each in told), *more])
+    hints = dict.fromkeys(each.hint for each in told if each.hint)
+    return ToolError(f"the patch does not apply, and nothing was changed\n{said}", "; ".join(hints))
 
 
 class _Plan:
@@ -66,7 +67,7 @@ class _Plan:
     def __init__(self, sections: list[Section]) -> None:
         self.before: dict[Path, _State | None] = {}
         self.after: dict[Path, _State | None] = {}
-        self.rejects: list[str] = []
+        self.rejects: list[Reject] = []
         self.told: list[str] = []
         self._arrived: set[Path] = set()
         self._leaving = {each.old for each in sections if each.old != each.new and not each.copied}
@@ -76,7 +77,7 @@ class _Plan:
         try:
             self._add(section)
         except ToolError as error:
-            self.rejects.append(str(error))
+            self.rejects.append(Reject(str(error), error.hint))
 
     def _add(self, section: Section) -> None:
         section = self._as_meant(section)
@@ -86,7 +87,9 @@ class _Plan:
             self._check_free(section.new)
         start = _with_mark(source, section)
         applied = apply_hunks(start.text, section.hunks)
-        self.rejects += [f"{section.name}: {each}" for each in applied.rejects]
+        self.rejects += [
+            each._replace(why=f"{section.name}: {each.why}") for each in applied.rejects
+        ]
         if applied.rejects:
             return
         if section.new is None and applied.text:
@@ -129,14 +132,17 @@ class _Plan:
             )
         state = self.before[place] if moves else self.after.get(place, self.before[place])
         if state is None:
-            raise ToolError(f"{name}: it does not exist, and the patch changes it")
+            raise _missing(name)
         return state
 
     def _check_free(self, name: str) -> None:
         place = _place(name)
         there = self.after[place] is not None if place in self.after else os.path.lexists(place)
         if there and name not in self._leaving:
-            raise ToolError(f"{name}: it exists already, and the patch makes it anew")
+            raise ToolError(
+                f"{name}: it exists already, and the patch makes it anew",
+                "to change it, name it on the `---` line too, in the place of /dev/null",
+            )
         if os.path.lexists(place) and place not in self.before:
             self.before[place] = _on_disk(place, name, any_bytes=True)
 
@@ -144,8 +150,18 @@ class _Plan:
 def _place(name: str) -> Path:
     place = entry(name)
     if place == Path.cwd():
-        raise ToolError(f"{name}: it is the workspace itself, not a file")
+        raise ToolError(
+            f"{name}: it is the workspace itself, not a file", "name a file that is in it"
+        )
     return place
+
+
+def _missing(name: str) -> ToolError:
+    hint = near_names(name) or "list_files shows what is there"
+    return ToolError(
+        f"{name}: it does not exist, and the patch changes it",
+        f"{hint}; for a new file write /dev/null on the `---` line",
+    )
 
 
 def _on_disk(place: Path, name: str, *, any_bytes: bool) -> _State:
@@ -153,7 +169,7 @@ def _on_disk(place: Path, name: str, *, any_bytes: bool) -> _State:
     try:
         mode = place.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise ToolError(f"{name}: it does not exist, and the patch changes it") from None
+        raise _missing(name) from None
     except OSError as error:
         raise refused(name, error) from None
     if stat.S_ISLNK(mode):
@@ -180,7 +196,7 @@ def _with_mark(state: _State, section: Section) -> _State:
 
 
 def _act(section: Section) -> str:
-    hunks = f" ({len(section.hunks)} hunk{'' if len(section.hunks) == 1 else 's'})"
+    hunks = f" ({counted(len(section.hunks), 'hunk')})"
     if section.old is None:
         return f"created {section.new}"
     if section.new is None:

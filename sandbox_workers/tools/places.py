@@ -10,9 +10,13 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from sandbox_workers.tools import ToolError
+from sandbox_workers.tools import ToolError, naming
 
 _SNIFF = 8192
+# Names in a directory that are compared, and how long they may be: difflib is slow.
+_MOST_NAMES = 2000
+_LONGEST_COMPARED = 80
+_SUGGESTED = 2
 
 
 def inside(path: str) -> Path:
@@ -34,7 +38,8 @@ def must_exist(place: Path, path: str) -> None:
     try:
         place.lstat()
     except FileNotFoundError:
-        raise ToolError(f"{path} does not exist", "list_files shows what is there") from None
+        hint = near_names(path) or "list_files shows what is there"
+        raise ToolError(f"{path} does not exist", hint) from None
     except OSError as error:
         raise refused(path, error) from None
 
@@ -84,6 +89,52 @@ def refused(path: str, error: OSError) -> ToolError:
 def is_binary(data: bytes) -> bool:
     """Whether the beginning of a file is none of a text in UTF-8 or the like."""
     return b"\0" in data[:_SNIFF]
+
+
+def near_names(path: str) -> str:
+    """Ask whether something else was meant than what does not exist; "" if nothing is like it.
+
+    Looks where the path leaves what there is: the names there, and below the likeliest of them
+    the rest of the path. Those that differ in case only come first.
+    """
+    place, rest = _where_it_ends(path)
+    found: list[Path] = []
+    for name in _alike(rest[0], place) if rest else []:
+        whole = place.joinpath(name, *rest[1:])
+        found.append(whole if os.path.lexists(whole) else place / name)
+    if not found:
+        return ""
+    names = list(dict.fromkeys(naming.shown(relative(each)) for each in found))
+    return f"did you mean {' or '.join(names)}?"
+
+
+def _where_it_ends(path: str) -> tuple[Path, tuple[str, ...]]:
+    """Return the last directory on the way that a path describes, and the rest of the path."""
+    place = Path(os.path.normpath(Path.cwd() / path))
+    for above in place.parents:
+        if above.is_dir():
+            try:
+                return _checked(path, Path(os.path.realpath(above))), place.relative_to(above).parts
+            except ToolError:
+                break
+    return Path.cwd(), ()
+
+
+def _alike(wanted: str, directory: Path) -> list[str]:
+    """Return the names in a directory that are most like a name."""
+    try:
+        with os.scandir(directory) as entries:
+            names = [each.name for each, _ in zip(entries, range(_MOST_NAMES), strict=False)]
+    except OSError:
+        return []
+    same = [name for name in names if name.casefold() == wanted.casefold()]
+    if same or len(wanted) > _LONGEST_COMPARED:
+        return same[:_SUGGESTED]
+    from difflib import get_close_matches
+
+    folded = {name.casefold(): name for name in names if len(name) <= _LONGEST_COMPARED}
+    close = get_close_matches(wanted.casefold(), folded, _SUGGESTED, 0.7)
+    return [folded[each] for each in close]
 
 
 def _joined(path: str) -> Path:

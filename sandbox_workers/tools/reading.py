@@ -9,7 +9,8 @@ import os
 from typing import BinaryIO
 
 from sandbox_workers.tools import ToolError
-from sandbox_workers.tools.answering import ROOM, counted
+from sandbox_workers.tools.answering import ROOM
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.encoding import UTF8, Encoding, encoding_of
 from sandbox_workers.tools.kinds import SNIFF, binary_kind, svg_size
 from sandbox_workers.tools.pages import Page, number_before, read_page

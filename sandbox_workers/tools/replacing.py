@@ -17,6 +17,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from sandbox_workers.tools.counting import counted
+
 # They say that a directory takes no new file; the old one may yet be written.
 _NOT_HERE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV)
 _NEW, _NEW_PROGRAM = 0o666, 0o777
@@ -66,8 +68,8 @@ class Replacement:
         if self._in_place:
             self._write_over()
         elif self._old is not None and self._old.st_nlink > 1:
-            others = self._old.st_nlink - 1
-            self.notes.append(f"{others} other hard link(s) of it keep the old content")
+            others = counted(self._old.st_nlink - 1, "other hard link", "other hard links")
+            self.notes.append(f"the old content stays under {others} of it")
 
     def discard(self) -> None:
         """Take away what is staged; nothing where that is done."""

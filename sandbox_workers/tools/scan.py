@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from sandbox_workers.patterns.matching import Pace
 from sandbox_workers.patterns.nodes import Node
 from sandbox_workers.tools import ripgrep
-from sandbox_workers.tools.answering import counted, named
+from sandbox_workers.tools.answering import left_out, named
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.excerpts import Excerpt, Page
 from sandbox_workers.tools.pieces import (
     LONGEST_LINE,
@@ -129,10 +130,7 @@ class Scan:
             lines = counted(total, "matching line")
             told = [f"{lines} in {self._matching:,} of {searched} searched."]
         if shown < total:
-            told.append(
-                f"The first {shown:,} are shown, {total - shown:,} are left out: narrow pattern, "
-                "path or glob, or raise limit."
-            )
+            told.append(f"{left_out(shown, total)}: narrow pattern, path or glob, or raise limit.")
         return told + self._not_searched()
 
     def _not_searched(self) -> list[str]:

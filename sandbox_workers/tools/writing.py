@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sandbox_workers.tools import ToolError
+from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.encoding import MOST_EDITED, UTF8, Encoding, encoding_of, line_ending
 from sandbox_workers.tools.places import inside, is_binary, opened, refused
 from sandbox_workers.tools.replacing import make_directories, remove_directories, replace
@@ -108,4 +109,4 @@ def _manner(place: Path, path: str) -> _Manner:
 
 
 def _size(data: bytes) -> str:
-    return f"{len(data):,} byte{'' if len(data) == 1 else 's'}"
+    return counted(len(data), "byte")

@@ -48,7 +48,7 @@ async def test_listing_and_searching_count_what_they_leave_out(project: Path, ru
         "binary  6\nsrc/\nsrc/a.py  14\nsrc/b.txt  5\n[4 entries: 3 files, 1 directory.]"
     )
     few = await run("list_files", glob="*.{py,txt}", limit=1)
-    assert few.output.startswith("src/a.py  14\n[2 entries: 2 files. The first 1 are shown, 1 are")
+    assert few.output.startswith("src/a.py  14\n[2 entries: 2 files. The first 1 is shown, 1 is")
     found = await run("search_text", pattern="^tw.$", limit=1)
     assert found.output.startswith("src/a.py:2:two\n[2 matching lines in 2 of 2 files searched.")
     assert found.structured is None, "the text is all there is, and it is not sent twice"

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import stat
 import subprocess
 from pathlib import Path
@@ -68,11 +69,19 @@ def test_places_that_overlap_are_several():
         ("    return 1 \n\n", "it has nothing at its end, not 1 space"),
         (
             "def f():\n    return 3\n",
-            "from line 1 1 of 2 lines differ, first line 2: it is another",
+            "from line 1 on 1 of 2 lines differs, line 2: from column 12 it has '1', not '3'",
         ),
         ("def  g( ):\n  return 2", "but for white space it stands at line 5"),
         ("     2\t    return 1\n", "the line numbers of read_file"),
         ("def f():\\n    return 1", "a backslash and an n"),
+        ("    return 1 + 1", "from column 13 it has nothing, not ' + 1'"),
+        ("def h(x):", "from column 5 it has 'f', not 'h'; from column 7 it has nothing, not 'x'"),
+        (
+            "():\n    retur 1\n\n\ndef g",
+            "from line 1 on 1 of 5 lines differs, line 2: from column 5",
+        ),
+        ("def f():\n    return 9\n\n\ndef", "from line 1 on 1 of 5 lines differs, line 2: "),
+        ("ef f(x):\n    return 1\n", "line 1: from column 1 it has 'def', not 'ef'; from column 7"),
         ("nothing like it", "no line of it is like one of the file's"),
         ("def g():\n\treturn 2\n\nmore", "the file ends before the text does"),
     ],
@@ -155,9 +164,29 @@ def test_a_long_diff_is_cut_and_counted():
     text = edit_file("f", "x", "y", replace_all=True)
     assert "200 times" not in text
     assert "1,000 times" in text
-    assert "800 further changes are not in the diff" in text
-    assert text.count("\n") < 210
+    assert "995 further changes are not in the diff" in text
+    assert text.count("-x\n+y\n") == 5
+    assert "\n x\n" not in text, "what is changed too is not shown as if it stayed"
     assert Path("f").read_text() == "y\n" * 1000
+
+
+@pytest.mark.parametrize("places", [4, 5, 6, 43])
+@pytest.mark.parametrize("between", ["", " ", "\n", "\nline\n" * 9])
+def test_a_diff_shows_a_few_places_and_counts_all(places, between):
+    Path("f").write_text(f"old{between}" * places)
+    text = edit_file("f", "old", "new", replace_all=True)
+    assert f", {places} times" in text
+    shown = text.count("-old\n+new\n") if "\n" in between else places
+    more = re.search(r"(\d+) further changes? (?:is|are) not in the diff", text)
+    assert shown + (int(more[1]) if more else 0) == places
+    assert len(text) < 4000
+
+
+def test_one_large_change_is_shown_in_bounds():
+    Path("f").write_text("start\n")
+    text = edit_file("f", "start", "\n".join("y" * 250 for _ in range(150)))
+    assert len(text) < 10_000
+    assert re.search(r"\[\.\.\. \d+ more lines of the diff left out\]", text)
 
 
 @given(

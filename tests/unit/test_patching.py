@@ -123,7 +123,7 @@ def test_a_hunk_that_has_moved_is_found_and_its_offset_told():
     patch = diff(TEXT, TEXT.replace("line 20\n", "LINE 20\n"))
     Path("f.txt").write_text("new\nnewer\n" + TEXT)
     said = apply_patch(patch)
-    assert "hunk 1 applied at line 19, 2 line(s) below what it says" in said
+    assert "hunk 1 applied at line 19, 2 lines below what it says" in said
     assert Path("f.txt").read_text() == "new\nnewer\n" + TEXT.replace("line 20\n", "LINE 20\n")
 
 
@@ -131,7 +131,7 @@ def test_hunks_that_moved_together_are_told_once():
     after = TEXT.replace("line 5\n", "LINE 5\n").replace("line 20\n", "LINE 20\n")
     patch = diff(TEXT, after)
     Path("f.txt").write_text("new\n" + TEXT)
-    assert apply_patch(patch).count("1 line(s) below") == 1
+    assert apply_patch(patch).count("1 line below") == 1
     assert Path("f.txt").read_text() == "new\n" + after
 
 
@@ -146,7 +146,35 @@ def test_of_several_places_none_is_guessed():
 def test_a_patch_that_is_applied_already_is_recognised():
     patch = diff(TEXT, TEXT.replace("line 20\n", "LINE 20\n"))
     apply_patch(patch)
-    assert "it seems to be applied already: what it makes stands at line 17" in refusal(patch)
+    said = refusal(patch)
+    assert "it seems to be applied already: what it makes stands at line 17" in said
+    assert said.endswith("\nthere is nothing to do for that file: leave it out of the patch")
+
+
+_AGAIN = "read the file again, and make the patch from what it holds now"
+HINTS = {
+    "--- a/../x\n+++ b/../x\n@@ -1 +1 @@\n-a\n+b\n": "use a path inside the workspace, ",
+    "--- a/G.TXT\n+++ b/G.TXT\n@@ -1 +1 @@\n-a\n+b\n": "did you mean g.txt?; for a new file",
+    "--- /dev/null\n+++ b/g.txt\n@@ -0,0 +1 @@\n+a\n": "to change it, name it on the `---` line",
+    f"{G}@@ -1 +1 @@\n-zero\n+1\n": _AGAIN,
+    f"{G}@@ -9,0 +9 @@\n+a\n": _AGAIN,
+    f"{G}@@ -1,2 +1,2 @@\n-1\n+one\n two\n": "there is nothing to do for that file: leave it out",
+    f"{G}@@ -1,2 +1,2 @@\n-1\n+one\n two\n@@ -3 +3 @@\n-3\n+4\n": (
+        f"leave out the hunks that are applied already; {_AGAIN}"
+    ),
+}
+
+
+@pytest.mark.parametrize("patch", HINTS)
+def test_each_failure_has_the_hint_that_fits_it_and_no_other(patch):
+    hint = refusal(patch).rpartition("\n")[2]
+    assert hint.startswith(HINTS[patch])
+    assert (_AGAIN in hint) is (_AGAIN in HINTS[patch])
+
+
+def test_hints_of_several_failures_are_told_once_each():
+    patches = [each for each in HINTS if "zero" in each or "9,0" in each or "../x" in each]
+    assert refusal("".join(patches)).rpartition("\n")[2].count("; ") == 1
 
 
 @pytest.mark.parametrize(

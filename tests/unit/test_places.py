@@ -13,7 +13,7 @@ from sandbox_workers.tools import ToolError
 from sandbox_workers.tools.editing import edit_file
 from sandbox_workers.tools.moving import delete, move
 from sandbox_workers.tools.patching import apply_patch
-from sandbox_workers.tools.places import entry, existing_directory, inside, relative
+from sandbox_workers.tools.places import entry, existing_directory, inside, near_names, relative
 from sandbox_workers.tools.reading import read_file
 from sandbox_workers.tools.writing import write_file
 
@@ -268,6 +268,46 @@ def test_what_is_no_file_is_told(ground, path, words):
     for call in calls:
         with pytest.raises(ToolError, match=words):
             call()
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("A.TXT", "a.txt"),
+        ("a.tx", "a.txt"),
+        ("./{work}/A.txt", ""),
+        ("{work}/A.txt", "a.txt"),
+        ("srcc/b.txt", "src/b.txt"),
+        ("Src/deep/none", "src"),
+        ("src/B.TXT", "src/b.txt"),
+        ("src/../A.txt", "a.txt"),
+        ("inner-directory/c.txt", "src/b.txt"),
+        ("nothing-alike", ""),
+        ("x" * 200, ""),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is_like_it(ground, path, meant):
+    with pytest.raises(ToolError) as refusal:
+        read_file(path.format(work=ground))
+    expected = f"did you mean {meant}?" if meant else "list_files shows what is there"
+    assert refusal.value.hint == expected
+
+
+def test_names_that_differ_in_case_only_go_before_others(ground):
+    for name in ("README.md", "readme.txt", "Readme.MD"):
+        (ground / name).touch()
+    with pytest.raises(ToolError) as refusal:
+        read_file("readme.md")
+    names = refusal.value.hint.removeprefix("did you mean ").removesuffix("?").split(" or ")
+    assert sorted(names) == ["README.md", "Readme.MD"]
+
+
+@pytest.mark.parametrize("path", ["to-directory/secre", "self/../outside/secre", "../outside/x"])
+def test_no_name_outside_is_suggested(path, tmp_path):
+    with pytest.raises(ToolError) as refusal:
+        read_file(path)
+    assert "did you mean" not in refusal.value.hint
+    assert "outside" not in near_names("to-directory/secre")
 
 
 @pytest.mark.parametrize("path", ["loop", "round", "loop/x"])

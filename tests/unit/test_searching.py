@@ -141,7 +141,7 @@ def test_a_real_repository_is_searched_as_git_grep_does(monkeypatch, pattern):
 
 def test_what_is_left_out_is_counted_exactly(workspace):
     assert summary(search_text("two", limit=1)).startswith(
-        "[3 matching lines in 2 of 3 files searched. The first 1 are shown, 2 are left out: "
+        "[3 matching lines in 2 of 3 files searched. The first 1 is shown, 2 are left out: "
     )
     (workspace / "many").write_text(f"{'x' * 300}\n" * 1000)
     answer = search_text("x", "many", limit=10_000)
