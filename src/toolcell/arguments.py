@@ -58,7 +58,7 @@ def strict_json(text: str) -> Any:
 
 def validate(definition: ToolDefinition, raw: dict[str, Any] | str) -> dict[str, Any]:
     """Return canonical arguments, defaults filled in; raises InvalidArguments."""
-    value = _decode(raw)
+    value = _decode(raw, definition)
     if definition.arguments_model is None:
         return _by_schema(definition.spec.input_schema, value)
     try:
@@ -86,17 +86,40 @@ def _canonical(
     return canonical
 
 
-def _decode(raw: dict[str, Any] | str) -> dict[str, Any]:
+def _decode(raw: dict[str, Any] | str, definition: ToolDefinition) -> dict[str, Any]:
     """Bring either form to one strict JSON object: a dict may hold what JSON cannot."""
     try:
         text = raw if isinstance(raw, str) else wire.encode(raw)
         value = wire.decode(text, _DEPTH)
     except wire.WireError as error:
         what = str(error).removeprefix("not JSON: ")
-        raise InvalidArguments([f"the arguments are not valid JSON: {what}"]) from None
+        wanted = example(definition.spec.input_schema)
+        problem = f"the arguments are not valid JSON: {what}; expected an object such as {wanted}"
+        raise InvalidArguments([problem]) from None
     if not isinstance(value, dict):
-        raise InvalidArguments([f"the arguments must be a JSON object, got {_show(value)}"])
+        wanted = example(definition.spec.input_schema)
+        problem = f"the arguments must be a JSON object such as {wanted}, got {_show(value)}"
+        raise InvalidArguments([problem])
     return value
+
+
+def example(schema: dict[str, Any]) -> str:
+    """Write a JSON object that has what a schema requires; it shows the form, no useful values."""
+    fields = schema.get("properties", {})
+    required = schema.get("required", [])[:_FEW]
+    values = {name: _EXAMPLES.get(fields.get(name, {}).get("type"), "...") for name in required}
+    return json.dumps(values)
+
+
+_FEW = 5
+_EXAMPLES: dict[Any, Any] = {
+    "integer": 1,
+    "number": 1,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
 
 
 def _by_schema(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
@@ -201,4 +224,5 @@ def _clip(text: str, limit: int) -> str:
 
 def _cap(problems: list[str]) -> list[str]:
     more = len(problems) - _PROBLEMS
-    return problems[:_PROBLEMS] + ([f"and {more} more problems"] if more > 0 else [])
+    rest = f"and {more} more problem{'' if more == 1 else 's'}"
+    return problems[:_PROBLEMS] + ([rest] if more > 0 else [])

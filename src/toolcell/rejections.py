@@ -1,5 +1,7 @@
 """Rejections: what is said of calls that do not run, in words for the model."""
 
+from difflib import get_close_matches
+
 from toolcell.cancellation import Cancellation
 from toolcell.model import (
     Approval,
@@ -12,9 +14,11 @@ from toolcell.model import (
 
 def unknown_tool(name: str, known: list[str]) -> ErrorInfo:
     """There is no tool of that name."""
+    close = get_close_matches(name[:80], known, 1)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
     return ErrorInfo(
         category=Category.UNKNOWN_TOOL,
-        message=f"there is no tool named {name[:80]!r}",
+        message=f"there is no tool named {name[:80]!r}{meant}",
         hint=f"the tools are {', '.join(known)}" if known else "no tool is registered",
     )
 

@@ -27,7 +27,7 @@ def test_artifacts_and_changes_go_to_standard_error(capsys):
         "[changed files]",
         "changed a (1 -> 2,000 bytes)",
         "5 further files changed",
-        "toolcell: toolcell output show art-x shows the first",
+        "toolcell: to see it: toolcell output show art-x",
     ]
     print_files(result())
     assert capsys.readouterr() == ("", "")
@@ -37,6 +37,8 @@ def test_a_table_names_the_first_artifact_and_counts_the_others():
     assert in_a_cell(result()) == ""
     assert in_a_cell(result(artifacts=(PLOT,))) == " [art-x plot.png, 12,345 bytes]"
     assert in_a_cell(result(artifacts=(PLOT, PLOT))).endswith("bytes and 1 more]")
+    one = PLOT.model_copy(update={"size": 1})
+    assert in_a_cell(result(artifacts=(one,))).endswith("plot.png, 1 byte]")
 
 
 def test_the_model_reads_a_bounded_list_of_each():

@@ -10,7 +10,7 @@ import toolcell
 from toolcell.cells.workspace import resolve_workspace
 from toolcell.cli.approvals import app as approvals_app
 from toolcell.cli.events import app as events_app
-from toolcell.cli.options import FLAG, AsJson, Policy, ToolFile, Workspace
+from toolcell.cli.options import FLAG, AsJson, Policy, ToolFile, Workspace, choices, one_of
 from toolcell.cli.output import app as output_app
 from toolcell.cli.policy import app as policy_app
 from toolcell.cli.setup import Setup
@@ -85,6 +85,8 @@ Isolation = Annotated[
     IsolationMode | None,
     typer.Option(
         "--isolation",
+        parser=one_of(IsolationMode),
+        metavar=choices(IsolationMode),
         help="The kind of cell: auto is full where namespaces are allowed, otherwise landlock.",
     ),
 ]
@@ -124,10 +126,22 @@ def run(
     policy: Policy = "default",
     workspace: Workspace = None,
     mode: Annotated[
-        WorkspaceMode | None, typer.Option("--mode", help="Lend the workspace so.")
+        WorkspaceMode | None,
+        typer.Option(
+            "--mode",
+            parser=one_of(WorkspaceMode),
+            metavar=choices(WorkspaceMode),
+            help="Lend the workspace so.",
+        ),
     ] = None,
     network: Annotated[
-        Network | None, typer.Option("--network", help="Network of the command.")
+        Network | None,
+        typer.Option(
+            "--network",
+            parser=one_of(Network),
+            metavar=choices(Network),
+            help="Network of the command.",
+        ),
     ] = None,
     isolation: Isolation = None,
     wall: Wall = None,
@@ -191,7 +205,10 @@ def call(
     workspace: Workspace = None,
     tool_file: ToolFile = None,
     allow: Allow = None,
-    call_id: Annotated[str, typer.Option("--id", metavar="ID", help="The call's id.")] = "call-1",
+    call_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="The call's id. Default: one that no other has."),
+    ] = None,
     wall: Wall = None,
     report: Annotated[
         bool,

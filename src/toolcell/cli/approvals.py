@@ -18,7 +18,7 @@ import typer
 
 from toolcell.approvals import SqliteApprovals, utc_now
 from toolcell.cli.exits import FAILED, OWN_FAULT, SUCCEEDED
-from toolcell.cli.options import FLAG, AsJson
+from toolcell.cli.options import FLAG, AsJson, choices, one_of
 from toolcell.cli.question import account, covers, is_said, outcome, standing, too_late
 from toolcell.errors import StoreError, UnknownApprovalError
 from toolcell.model import (
@@ -120,6 +120,8 @@ def approve(
         ForRun | None,
         typer.Option(
             "--for-run",
+            parser=one_of(ForRun),
+            metavar=choices(ForRun),
             help="Also for the rest of its run: exactly this call, or a prefix of commands.",
         ),
     ] = None,

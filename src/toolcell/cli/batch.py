@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pydantic import ValidationError
 
@@ -32,6 +33,7 @@ from toolcell.normalizer import Origin, refused
 from toolcell.rejections import unrecorded
 
 _HELD = 1000
+_ONE_LINE = re.compile(r": line \d+ column (\d+) \(char \d+\)")
 
 Emit = Callable[[ToolResult], None]
 
@@ -155,7 +157,7 @@ async def _read_line(lines: IO[str]) -> str:
 
 async def _handle(controller: ToolController, number: int, line: str, *, wait: bool) -> ToolResult:
     try:
-        call = _parse(line, number)
+        call = _parse(line.rstrip("\r\n"), number)
     except ValueError as error:
         return _bad_line(number, line, str(error))
     outcome = await controller.handle(call)
@@ -190,18 +192,23 @@ async def _answered(
 
 def _parse(line: str, number: int) -> ToolCall:
     """Read one line; its id defaults to the line's number. Raises ValueError in words."""
-    document = strict_json(line)
+    try:
+        document = strict_json(line)
+    except ValueError as error:  # of one line, its place is a column
+        raise ValueError(_ONE_LINE.sub(r" at column \1", str(error))) from None
     if not isinstance(document, dict):
         raise ValueError('expected an object such as {"call_id": "1", "name": "echo", ...}')
     try:
         return ToolCall.model_validate({"call_id": f"line-{number}"} | document)
     except ValidationError as error:
-        raise ValueError(
-            "; ".join(
-                f"`{'.'.join(str(part) for part in item['loc'])}`: {item['msg'].lower()}"
-                for item in error.errors()
-            )
-        ) from None
+        raise ValueError("; ".join(map(_problem, error.errors()))) from None
+
+
+def _problem(item: Any) -> str:
+    key = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return f"unknown key `{key}`; a call has `call_id`, `name` and `arguments`"
+    return f"`{key}`: {item['msg'].lower()}"
 
 
 def _bad_line(number: int, line: str, problem: str) -> ToolResult:

@@ -1,6 +1,7 @@
 """`toolcell call`: one tool call, its output, and if asked the account of it."""
 
 import asyncio
+import secrets
 import sys
 
 from toolcell.cli.asking import ask_or_wait
@@ -12,20 +13,25 @@ from toolcell.model import ApprovalRequest, Category, ToolCall, ToolResult
 from toolcell.visible import visible, visible_line
 
 
+def fresh_id(kind: str) -> str:
+    """Make an id that the events have no other call by: kind-1a2b3c4d."""
+    return f"{kind}-{secrets.token_hex(4)}"
+
+
 def make_call(
     setup: Setup,
     tool: str,
     arguments: str,
-    call_id: str,
+    call_id: str | None,
     *,
     as_json: bool,
     report: bool,
     wait: bool,
 ) -> int:
     """Make the call and print what came of it; returns the exit code."""
-    if not call_id:
+    if call_id == "":
         raise ToolcellError("--id cannot be empty")
-    call = ToolCall(call_id=call_id, name=tool, arguments=arguments)
+    call = ToolCall(call_id=call_id or fresh_id("call"), name=tool, arguments=arguments)
     outcome = asyncio.run(_call(setup, call, wait=wait))
     if as_json:
         print(outcome.model_dump_json(indent=2))

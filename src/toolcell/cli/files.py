@@ -3,7 +3,7 @@
 import sys
 
 from toolcell.model import ToolResult
-from toolcell.model.files import told_artifacts, told_changes
+from toolcell.model.files import told_artifacts, told_changes, told_size
 from toolcell.visible import visible
 
 
@@ -14,7 +14,8 @@ def print_files(result: ToolResult) -> None:
         print(visible(section), file=sys.stderr)
     if result.artifacts:
         handle = result.artifacts[0].handle
-        print(f"toolcell: toolcell output show {handle} shows the first", file=sys.stderr)
+        which = "it" if len(result.artifacts) == 1 else "the first"
+        print(f"toolcell: to see {which}: toolcell output show {handle}", file=sys.stderr)
 
 
 def in_a_cell(result: ToolResult) -> str:
@@ -23,4 +24,4 @@ def in_a_cell(result: ToolResult) -> str:
         return ""
     first, rest = result.artifacts[0], len(result.artifacts) - 1
     more = f" and {rest} more" if rest else ""
-    return f" [{first.handle} {first.name}, {first.size:,} bytes{more}]"
+    return f" [{first.handle} {first.name}, {told_size(first.size)}{more}]"

@@ -9,17 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from toolcell.cli.cells import in_words
-from toolcell.cli.options import AsJson, Policy, ToolFile, Workspace
+from toolcell.cli.options import AsJson, Policy, TakesDiff, ToolFile, Workspace
 from toolcell.cli.setup import Setup
 from toolcell.errors import PolicyError
 from toolcell.model import Action, PreparedToolCall, ToolCall, ToolResult
 from toolcell.policy import Decider, ToolPolicy, check_policy
 from toolcell.policy.explanation import Explanation, explain
-from toolcell.policy.file import PolicyTest, load_tests, shipped_policies
+from toolcell.policy.file import PolicyTest, load_tests, meant, shipped_policies
 from toolcell.policy.layers import PROJECT
 from toolcell.registry import ToolRegistry
 from toolcell.runtime import ToolRuntime
 from toolcell.visible import visible_line
+
+_NAMED = 10
 
 app = typer.Typer(
     help="Check a policy, explain what it decides, run its tests, begin one of your own.",
@@ -60,11 +62,14 @@ def check(policy: Name = "default", tool_file: ToolFile = None, as_json: AsJson 
         print(f"tightened here by {visible_line(layer.source or layer.name)}")
 
 
-@app.command(name="explain")
+@app.command(name="explain", cls=TakesDiff)
 def explain_call(
     tool: Annotated[str, typer.Argument(help="The tool's name.")],
     arguments: Annotated[
-        str, typer.Argument(help="Its arguments, a JSON object; for shell, the line will do.")
+        str,
+        typer.Argument(
+            help="Its arguments as JSON; for shell, the line will do, for apply_patch a diff."
+        ),
     ] = "{}",
     policy: Policy = "default",
     workspace: Workspace = None,
@@ -129,7 +134,8 @@ def init(
     """Begin a policy of your own: a short file that extends a shipped one, with an example."""
     if extends not in shipped_policies() and not Path(extends).is_file():
         raise PolicyError(
-            f"there is no policy {extends!r}; the shipped ones are {', '.join(shipped_policies())}"
+            f"there is no policy {extends!r}; the shipped ones are "
+            f"{', '.join(shipped_policies())}{meant(extends)}"
         )
     try:
         with file.open("x", encoding="utf-8") as out:
@@ -177,14 +183,17 @@ decision = "ask"
 def _prepared(registry: ToolRegistry, tool: str, arguments: str) -> PreparedToolCall:
     definition = registry.resolve(tool)
     value: dict[str, Any] | str = arguments
-    if definition and definition.shell_line and not arguments.lstrip().startswith("{"):
-        value = {definition.shell_line: arguments}
+    text = definition and (definition.shell_line or definition.patch)
+    if text and not arguments.lstrip().startswith("{"):
+        value = {text: arguments}
     prepared = ToolRuntime(registry).prepare(
         ToolCall(call_id="explain", name=tool, arguments=value)
     )
     if isinstance(prepared, ToolResult):
         problem = prepared.error.message if prepared.error else "it cannot be prepared"
         print(f"toolcell: rejected before any rule is asked: {problem}", file=sys.stderr)
+        if definition is None and prepared.error:
+            print(f"toolcell: {prepared.error.hint}", file=sys.stderr)
         raise typer.Exit(1)
     return prepared
 
@@ -195,6 +204,8 @@ def _print_explanation(policy: ToolPolicy, prepared: PreparedToolCall, found: Ex
     rows.append(("rule", f"{decision.rule_id} of the {policy.name} policy"))
     if found.place:
         rows.append(("at", found.place))
+    if found.patched is not None:
+        rows.append(("the patch", _in_words(found.patched)))
     if len(found.rulings) > 1:
         rows += [
             ("part" if place == 0 else "", f"{ruling.action:6} {ruling.part}  ({ruling.rule_id})")
@@ -213,11 +224,20 @@ def _print_explanation(policy: ToolPolicy, prepared: PreparedToolCall, found: Ex
         print(f"{name:14}{visible_line(text)}")
 
 
+def _in_words(named: tuple[str | None, ...]) -> str:
+    if not named:
+        return "names no file that a rule could look at; the tool will refuse it"
+    names = ["a file whose name cannot be read" if name is None else name for name in named]
+    rest = len(names) - _NAMED
+    return f"names {', '.join(names[:_NAMED])}" + (f" and {rest} more" if rest > 0 else "")
+
+
 def _document(found: Explanation) -> dict[str, Any]:
     nearest = found.nearest
     return {
         "decision": found.decision.model_dump(mode="json"),
         "place": found.place,
+        "patch_names": found.patched,
         "parts": [
             {"part": str(each.part), "action": each.action, "rule": each.rule_id}
             for each in found.rulings

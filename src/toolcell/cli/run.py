@@ -8,6 +8,7 @@ import sys
 
 from toolcell.cells.captures import Stream
 from toolcell.cli.asking import ask_or_wait
+from toolcell.cli.call import fresh_id
 from toolcell.cli.exits import of_command
 from toolcell.cli.files import print_files
 from toolcell.cli.setup import Setup
@@ -31,8 +32,8 @@ def run_command(setup: Setup, command: list[str], *, stdin: bool, as_json: bool)
     elif isinstance(outcome, ApprovalRequest):
         print(
             f"toolcell: this command needs approval: {visible_line(outcome.reason)}\n"
-            f"toolcell: toolcell approvals approve {outcome.approval_id} allows it once; then run "
-            "it again",
+            "toolcell: it was not run. Allow it once, then run it again:\n"
+            f"    toolcell approvals approve {outcome.approval_id}",
             file=sys.stderr,
         )
     else:
@@ -50,7 +51,7 @@ async def _run(
     # exec: the command replaces the shell, so that signals and codes are its own.
     line = f"exec -- {shlex.join(command)}"
     async with setup.controller(spare_cells=0) as controller:
-        call = ToolCall(call_id="run", name="shell", arguments={"command": line})
+        call = ToolCall(call_id=fresh_id("run"), name="shell", arguments={"command": line})
         outcome = await controller.handle(call, options)
         if isinstance(outcome, ApprovalRequest):
             return await ask_or_wait(controller, outcome, options, wait=False)

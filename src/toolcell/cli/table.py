@@ -73,7 +73,8 @@ def _outcome(result: ToolResult) -> str:
     if result.structured is not None:
         return _clip(json.dumps(result.structured, ensure_ascii=False))
     lines = result.output.strip().splitlines() or ["(no output)"]
-    more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
+    rest = len(lines) - 1
+    more = f" (and {rest} more line{'' if rest == 1 else 's'})" if rest else ""
     return _clip(lines[0], _WHY - len(more)) + more
 
 

@@ -47,9 +47,14 @@ class LeftFiles(Frozen):
     changes_note: str = ""
 
 
+def told_size(size: int) -> str:
+    """Write a number of bytes with its unit: 1 byte, 2,000 bytes."""
+    return f"{size:,} byte{'' if size == 1 else 's'}"
+
+
 def told_artifacts(artifacts: Sequence[Artifact], refused: Sequence[RefusedArtifact]) -> list[str]:
     """The lines for the model that name artifacts; none where there are none."""
-    lines = [f"{a.handle}  {a.name} ({a.media_type}, {a.size:,} bytes)" for a in artifacts]
+    lines = [f"{a.handle}  {a.name} ({a.media_type}, {told_size(a.size)})" for a in artifacts]
     for each in refused:
         name = f"{each.name} " if each.name else ""
         lines.append(f"{name}did not come back: {each.reason}")
@@ -63,10 +68,12 @@ def told_changes(changes: Sequence[FileChange], note: str) -> list[str]:
 
 
 def _told_change(change: FileChange) -> str:
-    before = "" if change.size_before is None else f"{change.size_before:,}"
-    after = "" if change.size is None else f"{change.size:,}"
-    sizes = " -> ".join(filter(None, [before, after]))
-    return f"{change.kind} {change.path} ({sizes} bytes)"
+    before = change.size_before
+    if change.size is None:
+        sizes = told_size(before or 0)
+    else:
+        sizes = (f"{before:,} -> " if before is not None else "") + told_size(change.size)
+    return f"{change.kind} {change.path} ({sizes})"
 
 
 def _section(title: str, lines: list[str], notes: Sequence[str] = ()) -> list[str]:

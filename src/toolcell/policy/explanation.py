@@ -23,13 +23,17 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A decision with all the rulings behind it, and the nearest rule that did not match."""
+    """A decision with all the rulings behind it, and the nearest rule that did not match.
+
+    `patched` are the files that a patch names, of a call that brings one.
+    """
 
     decision: PolicyDecision
     place: str
     rulings: tuple[Ruling, ...]
     narrowing: tuple[Rule, ...]
     nearest: NearMiss | None
+    patched: tuple[str | None, ...] | None
 
 
 def explain(decider: Decider, prepared: PreparedToolCall) -> Explanation:
@@ -44,6 +48,7 @@ def explain(decider: Decider, prepared: PreparedToolCall) -> Explanation:
         rulings=tuple(judgement.rulings),
         narrowing=tuple(judgement.narrowing.values()),
         nearest=min(misses, key=lambda miss: miss[0])[1] if misses else None,
+        patched=proposal.patched,
     )
 
 

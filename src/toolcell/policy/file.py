@@ -24,6 +24,7 @@ not_match = ["git status"]
 """
 
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -94,6 +95,12 @@ def shipped_policies() -> dict[str, Path]:
     return {path.stem: path for path in sorted(directory.glob("*.toml"))}
 
 
+def meant(name: str) -> str:
+    """Ask whether a name was to be that of a shipped policy, where it is close to one."""
+    close = get_close_matches(name, shipped_policies(), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def load_policy(name_or_path: str | Path) -> ToolPolicy:
     """Load a shipped policy by name, or a file by path; raises PolicyError."""
     return _load(_found(name_or_path), ())[0]
@@ -127,10 +134,9 @@ def _load(
             data = file.read(_LARGEST + 1)
         text = data.decode()
     except FileNotFoundError:
-        shipped = ", ".join(shipped_policies())
         raise PolicyError(
             f"there is no policy {str(path)!r}: neither a file nor one of the shipped policies "
-            f"({shipped})"
+            f"({', '.join(shipped_policies())}){meant(path.name)}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path}: the policy cannot be read: {error}") from None
@@ -198,7 +204,7 @@ def _parent(
     if base is None and not path.exists():
         raise PolicyError(
             f"{where}: there is no policy {parsed.extends!r}: neither {path} nor one of the "
-            f"shipped policies ({', '.join(shipped_policies())})"
+            f"shipped policies ({', '.join(shipped_policies())}){meant(parsed.extends)}"
         )
     return _load(path, files)[0]
 

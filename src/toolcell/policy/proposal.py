@@ -121,8 +121,13 @@ class Proposal:
             for value in values_at(self.arguments, name.split("."))
             if isinstance(value, str)
         )
-        patch = self.arguments.get(self.definition.patch) if self.definition.patch else None
-        return (*paths, *files_named(patch)) if isinstance(patch, str) else paths
+        return (*paths, *(self.patched or ()))
+
+    @cached_property
+    def patched(self) -> tuple[str | None, ...] | None:
+        """The files that the call's patch names; None where it brings no patch."""
+        patch = self._beside(self.definition.patch)
+        return files_named(patch) if isinstance(patch, str) else None
 
 
 def parts_of(line: Line) -> tuple[Part, ...]:
