@@ -35,18 +35,30 @@ def left_out(shown: int, total: int) -> str:
     return f"The first {shown:,} {are[0]} shown, {total - shown:,} {are[1]} left out"
 
 
-def passed_over(walk: Walk) -> list[str]:
-    """Say what a walk did not give, a sentence for each cause."""
+def glob_of_its_own(base: str, glob: str) -> list[str]:
+    """Say that a glob begins at `path`, where it repeats that or its last name."""
+    written = glob.removeprefix("./")
+    for start in (base, base.rpartition("/")[2]):
+        if written.startswith(f"{start}/"):
+            return [f"Globs begin at `path`: try glob={written[len(start) + 1 :]}."]
+    return []
+
+
+def hidden_and_ignored(walk: Walk) -> list[str]:
+    """Count what a walk passed over because nobody asked for it: 2 hidden, 1 ignored."""
+    kinds = ((walk.hidden, "hidden"), (walk.ignored, "ignored"))
+    return [f"{number:,} {kind}" for number, kind in kinds if number]
+
+
+def passed_over(walk: Walk, *, found: bool) -> list[str]:
+    """Say what a walk did not give, a sentence for each cause.
+
+    What nobody asked for is told only where nothing was found: it may be what was meant.
+    """
     told = []
-    hidden_and_ignored = [
-        f"{number:,} {kind}"
-        for number, kind in ((walk.hidden, "hidden"), (walk.ignored, "ignored"))
-        if number
-    ]
-    if hidden_and_ignored:
-        number = counted(walk.hidden + walk.ignored, "entry", "entries")
-        kinds = " and ".join(hidden_and_ignored)
-        told.append(f"Passed over: {kinds} {number.split(' ', 1)[1]}.")
+    if not found and (kinds := hidden_and_ignored(walk)):
+        entries = "entry" if walk.hidden + walk.ignored == 1 else "entries"
+        told.append(f"Passed over: {' and '.join(kinds)} {entries}.")
     if walk.unreadable:
         told.append(f"Not readable: {named(walk.unreadable)}.")
     if not walk.complete:

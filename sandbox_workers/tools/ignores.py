@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from sandbox_workers.tools.globs import GlobError, expression
 
-_NAMES = (".ignore", ".gitignore", ".git/info/exclude")
+_EXCLUDE = ".git/info/exclude"
+_NAMES = (".ignore", ".gitignore", _EXCLUDE)
 _LONGEST = 256 << 10
 # The last file of all, so to say.
 _ALWAYS = "__pycache__/\nnode_modules/\n.venv/\n.hg/\n.svn/\n"
@@ -80,7 +81,7 @@ class Ignores:
     def below(self, prefix: str, names: Container[str]) -> "Ignores":
         """Return what counts in a directory, given its path with a slash and what is in it."""
         present = [name for name in _NAMES if name.split("/")[0] in names]
-        found = [(name, text) for name in present if (text := self._text(prefix + name))]
+        found = [(name, text) for name in present if (text := self._rules(prefix, name))]
         if not found:
             return self
         inner = Ignores(self._unreadable)
@@ -99,6 +100,27 @@ class Ignores:
                     return verdict
         return False
 
+    def _rules(self, prefix: str, name: str) -> str:
+        """Return what an ignore file says; git's own can lie elsewhere."""
+        if name == _EXCLUDE and (directory := self._git_elsewhere(prefix)):
+            return self._text(f"{directory}/info/exclude")
+        return self._text(prefix + name)
+
+    def _git_elsewhere(self, prefix: str) -> str:
+        """Follow a `.git` that is a file, as of a worktree or submodule; "" outside of here.
+
+        See gitrepository-layout(5): `gitdir:` names a directory, and that one may name another
+        in `commondir`, which holds what worktrees share.
+        """
+        said = self._text(f"{prefix}.git")
+        if not said.startswith("gitdir:") or "\0" in said:
+            return ""
+        directory = _inside(os.path.join(prefix, said.removeprefix("gitdir:").strip()))  # noqa: PTH118
+        shared = self._text(f"{directory}/commondir").strip() if directory else ""
+        if not shared or "\0" in shared:
+            return directory
+        return _inside(os.path.join(directory, shared))  # noqa: PTH118
+
     def _text(self, path: str) -> str:
         """Return the content of an ignore file; empty for a link, as in git, and where none is."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -116,6 +138,12 @@ class Ignores:
             self._unreadable.append(path)
             return ""
         return data.decode(errors="surrogateescape")
+
+
+def _inside(directory: str) -> str:
+    """Return where a directory really is, if in the workspace; else ""."""
+    place, workspace = os.path.realpath(directory), os.path.realpath(".")
+    return place if place == workspace or place.startswith(f"{workspace}/") else ""
 
 
 def _read(text: str) -> _Line | None:

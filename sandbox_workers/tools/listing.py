@@ -5,7 +5,7 @@ src/main.py  2048        a file, with its size in bytes
 latest -> releases/9     a link, with what it says; it is not followed
 queue  (pipe)            something else
 "a\\nb"  0               a name that would mislead (see `naming`)
-[5 entries: 2 files, 1 directory, 1 link, 1 other. Passed over: 2 ignored entries.]
+[5 entries: 2 files, 1 directory, 1 link, 1 other (+ 2 ignored).]
 """
 
 import os
@@ -13,7 +13,15 @@ import stat
 from collections import Counter
 from pathlib import Path
 
-from sandbox_workers.tools.answering import ROOM, account, glob_of, left_out, passed_over
+from sandbox_workers.tools.answering import (
+    ROOM,
+    account,
+    glob_of,
+    glob_of_its_own,
+    hidden_and_ignored,
+    left_out,
+    passed_over,
+)
 from sandbox_workers.tools.counting import counted
 from sandbox_workers.tools.naming import shown
 from sandbox_workers.tools.places import existing_directory, relative
@@ -44,7 +52,10 @@ def list_files(
             room -= len(line.encode()) + 1
             if room > 0:
                 lines.append(line)
-    return "\n".join([*lines, account(*_summary(kinds, len(lines)), *passed_over(walk))])
+    told = _summary(kinds, len(lines), hidden_and_ignored(walk))
+    if not kinds:
+        told += glob_of_its_own(base, glob)
+    return "\n".join([*lines, account(*told, *passed_over(walk, found=bool(kinds)))])
 
 
 def _line(entry: Entry) -> str:
@@ -62,7 +73,7 @@ def _line(entry: Entry) -> str:
     return f"{name}  ({_OTHERS.get(stat.S_IFMT(status.st_mode), 'device')})"
 
 
-def _summary(kinds: "Counter[str]", lines: int) -> list[str]:
+def _summary(kinds: "Counter[str]", lines: int, more: list[str]) -> list[str]:
     total = kinds.total()
     if not total:
         return ["Nothing found."]
@@ -76,7 +87,8 @@ def _summary(kinds: "Counter[str]", lines: int) -> list[str]:
         )
         if kinds[kind]
     ]
-    told = [f"{counted(total, 'entry', 'entries')}: {', '.join(parts)}."]
+    beside = f" (+ {', '.join(more)})" if more else ""
+    told = [f"{counted(total, 'entry', 'entries')}: {', '.join(parts)}{beside}."]
     if lines < total:
         told.append(
             f"{left_out(lines, total)}: "

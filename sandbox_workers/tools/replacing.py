@@ -21,6 +21,7 @@ from sandbox_workers.tools.counting import counted
 
 # They say that a directory takes no new file; the old one may yet be written.
 _NOT_HERE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV)
+_ACL = "system.posix_acl_access"
 _NEW, _NEW_PROGRAM = 0o666, 0o777
 
 
@@ -95,7 +96,7 @@ class Replacement:
             self._name = name
 
     def _dress(self) -> None:
-        """Give the new file the old one's owner and mode."""
+        """Give the new file the old one's owner, attributes and mode."""
         if self._old is None:
             return
         now = os.fstat(self._fd)
@@ -104,11 +105,32 @@ class Replacement:
                 os.fchown(self._fd, self._old.st_uid, self._old.st_gid)
             except OSError:  # only root gives files away; the content matters more
                 self.notes.append("its owner or group could not be kept")
+        self._keep_attributes()
         mode = stat.S_IMODE(self._old.st_mode)
         if self._program is not None:
             # The right to execute goes with the right to read, as chmod and git have it.
             mode = mode | (mode & 0o444) >> 2 if self._program else mode & ~0o111
         os.fchmod(self._fd, mode)
+
+    def _keep_attributes(self) -> None:
+        """Copy what people and access lists say of the old file, before a mode that goes with it.
+
+        What belongs to the system (security.*, trusted.*) is not a tool's to give.
+        """
+        try:
+            names = os.listxattr(self._place, follow_symlinks=False)
+        except OSError:  # a file system without them, or a cell that may not ask
+            return
+        lost = []
+        for name in names:
+            if name.startswith("user.") or name == _ACL:
+                try:
+                    value = os.getxattr(self._place, name, follow_symlinks=False)
+                    os.setxattr(self._fd, name, value)
+                except OSError:  # the content matters more
+                    lost.append(name)
+        if lost:
+            self.notes.append(f"it lost {counted(len(lost), 'extended attribute')}")
 
     def _rename(self) -> None:
         directory = os.open(self._place.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -28,13 +28,17 @@ _BATCH = 64 << 20
 
 
 class Scan:
-    """Looks through files for one pattern and fills a page with what it finds."""
+    """Looks through files for one pattern and fills a page with what it finds.
+
+    `offered` counts the files that it was given, `matches` the lines that it found in them.
+    """
 
     def __init__(self, node: Node, page: Page) -> None:
         self._node, self._page = node, page
         self._most = MOST_BYTES[page.matcher.pace]
         self._left = self._most
-        self._matches = self._matching = self._searched = self._binary = 0
+        self.offered = self.matches = 0
+        self._matching = self._searched = self._binary = 0
         self._unreadable: list[str] = []
         self._unread: list[str] = []
         self._in_part: list[str] = []
@@ -59,6 +63,7 @@ class Scan:
         batch: list[str] = []
         size = names = 0
         for path in paths:
+            self.offered += 1
             length = self._length(path)
             if length is None:
                 continue
@@ -107,7 +112,7 @@ class Scan:
         except OSError:
             self._unreadable.append(path)
             self._searched -= 1
-        self._matches += excerpt.matches
+        self.matches += excerpt.matches
         self._matching += bool(excerpt.matches)
 
     def _pieces(self, path: str, excerpt: Excerpt) -> None:
@@ -122,9 +127,13 @@ class Scan:
 
     def summary(self) -> list[str]:
         """Say how much was found, and what was left out or not looked at."""
-        shown, total = self._page.matches, self._matches
+        shown, total = self._page.matches, self.matches
         searched = counted(self._searched, "file")
-        if not total:
+        if not self.offered:
+            told = ["No file is there that the glob fits."]
+        elif not self._searched:
+            told = ["No text file to search."]
+        elif not total:
             told = [f"No line matches in {searched} searched."]
         else:
             lines = counted(total, "matching line")

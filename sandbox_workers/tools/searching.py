@@ -10,7 +10,7 @@ from sandbox_workers.patterns.matching import Matcher
 from sandbox_workers.patterns.nodes import Node
 from sandbox_workers.patterns.refusals import PatternError
 from sandbox_workers.tools import ToolError
-from sandbox_workers.tools.answering import account, glob_of, passed_over
+from sandbox_workers.tools.answering import account, glob_of, glob_of_its_own, passed_over
 from sandbox_workers.tools.excerpts import Page
 from sandbox_workers.tools.places import existing_file, inside, must_exist, relative
 from sandbox_workers.tools.scan import Scan
@@ -38,9 +38,12 @@ def search_text(
     scan = Scan(node, page)
     told: list[str] = []
     if place.is_dir():
-        walk = Walk(relative(place), hidden=hidden, ignored=ignored)
+        base = relative(place)
+        walk = Walk(base, hidden=hidden, ignored=ignored)
         scan.files(entry.path for entry in walk.matching(wanted) if entry.kind == "file")
-        told = passed_over(walk)
+        told = passed_over(walk, found=scan.matches > 0)
+        if not scan.offered:
+            told[:0] = glob_of_its_own(base, glob)
     else:
         scan.files([relative(existing_file(path))])
     return "\n".join([*page.lines, account(*scan.summary(), *told)])

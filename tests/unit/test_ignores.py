@@ -104,6 +104,32 @@ def test_git_itself_is_never_listed(repository):
     assert walked(ignored=True) == ["sub/x"]
 
 
+def test_what_git_excludes_counts_in_a_worktree_as_in_git(repository, monkeypatch):
+    (repository / "main").mkdir()
+    monkeypatch.chdir(repository / "main")
+    git("init", "-q")
+    who = ("-c", "user.name=x", "-c", "user.email=x")
+    git(*who, "commit", "-q", "--allow-empty", "-m", "x")
+    git("worktree", "add", "-q", "../tree")
+    (repository / "main/.git/info/exclude").write_text("a\n")
+    fill("../tree/a", "../tree/b")
+    monkeypatch.chdir(repository / "tree")
+    assert git("ls-files", "-co", "--exclude-standard").split() == ["b"]
+    assert walked() == ["a", "b"], "from here the repository is outside, and is not read"
+    monkeypatch.chdir(repository)
+    assert [path for path in walked() if path.startswith("tree/")] == ["tree/b"]
+
+
+@pytest.mark.parametrize(
+    "said", ["gitdir: ", "gitdir: a\0b", "gitdir: none", "gitdir: .", "gitdir: " + "x" * 5000, "x"]
+)
+def test_a_git_file_that_says_nothing_useful_counts_for_nothing(tmp_path, monkeypatch, said):
+    monkeypatch.chdir(tmp_path)
+    fill("sub/a")
+    Path("sub/.git").write_text(said)
+    assert walked() == ["sub/a"]
+
+
 def test_an_ignore_file_that_is_none_counts_for_nothing(repository):
     fill("a", "b")
     os.mkfifo(".gitignore")

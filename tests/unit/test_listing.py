@@ -37,7 +37,7 @@ def test_each_entry_says_what_it_is():
     assert list_files() == (
         "empty/\nout -> /etc/passwd\npipe  (pipe)\nsrc/\nsrc/deep/\nsrc/deep/main.py  0\n"
         "src/main.py  2048\nsrc/up -> ..\nsrc.txt  1\n"
-        "[9 entries: 3 files, 3 directories, 2 links, 1 other. Passed over: 1 hidden entry.]"
+        "[9 entries: 3 files, 3 directories, 2 links, 1 other (+ 1 hidden).]"
     )
 
 
@@ -61,11 +61,14 @@ def test_a_listing_can_be_narrowed(options, found):
 
 def test_what_is_left_out_is_counted_exactly(workspace):
     assert list_files(limit=2).split("\n")[2:] == [
-        "[9 entries: 3 files, 3 directories, 2 links, 1 other. The first 2 are shown, 7 are left "
-        "out: narrow path, glob or depth, or raise limit. Passed over: 1 hidden entry.]"
+        "[9 entries: 3 files, 3 directories, 2 links, 1 other (+ 1 hidden). The first 2 are shown, "
+        "7 are left out: narrow path, glob or depth, or raise limit.]"
     ]
     (workspace / ".gitignore").write_text("src*\n")
-    assert list_files().endswith("Passed over: 2 hidden and 2 ignored entries.]")
+    assert list_files().endswith(" (+ 2 hidden, 2 ignored).]")
+    assert list_files(glob="*.rs") == (
+        "[Nothing found. Passed over: 2 hidden and 2 ignored entries.]"
+    )
     many = workspace / "empty"
     for number in range(300):
         (many / f"{number:03}{'x' * 150}").touch()
@@ -73,6 +76,23 @@ def test_what_is_left_out_is_counted_exactly(workspace):
     assert len(answer) < 31_000
     shown_lines = answer.count("\n")
     assert f"The first {shown_lines} are shown, {300 - shown_lines} are left out" in answer
+
+
+@pytest.mark.parametrize(
+    ("path", "glob", "hint"),
+    [
+        ("src", "src/*.py", "Globs begin at `path`: try glob=*.py."),
+        ("src/deep", "src/deep/**/*.py", "try glob=**/*.py."),
+        ("src/deep", "./deep/*.py", "try glob=*.py."),
+        ("src", "srcs/*.py", ""),
+        (".", "none/*.py", ""),
+    ],
+)
+def test_a_glob_that_repeats_the_path_is_told_where_globs_begin(path, glob, hint):
+    answer = list_files(path, glob)
+    assert answer.startswith("[Nothing found.")
+    assert hint in answer
+    assert bool(hint) is ("Globs begin" in answer)
 
 
 def test_a_name_that_is_not_what_it_seems_is_told_apart(workspace):

@@ -68,13 +68,26 @@ def lines(answer: str) -> list[str]:
 def test_matches_come_as_grep_writes_them():
     assert search_text("t[w]o") == (
         "a.txt:2:two\na.txt:6:two\nsrc/main.py:2:print('two')\n"
-        "[3 matching lines in 2 of 3 files searched. Not searched: 1 binary file. "
-        "Passed over: 1 hidden entry.]"
+        "[3 matching lines in 2 of 3 files searched. Not searched: 1 binary file.]"
     )
     assert search_text("nothing") == (
         "[No line matches in 3 files searched. Not searched: 1 binary file. "
         "Passed over: 1 hidden entry.]"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"glob": "*.rs"}, "[No file is there that the glob fits. Passed over: 1 hidden entry.]"),
+        ({"path": "src", "glob": "src/*.py"}, "[No file is there that the glob fits. Globs begin "
+         "at `path`: try glob=*.py.]"),
+        ({"path": "binary"}, "[No text file to search. Not searched: 1 binary file.]"),
+        ({"path": "empty"}, "[No line matches in 1 file searched.]"),
+    ],
+)  # fmt: skip
+def test_that_nothing_was_searched_is_told_from_that_nothing_matches(options, said):
+    assert search_text("two", **options) == said
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import struct
 from pathlib import Path
 
 import pytest
@@ -128,7 +129,7 @@ def test_a_link_inside_the_workspace_stays_a_link():
 def test_the_other_names_of_a_file_keep_the_old_content(tmp_path):
     Path("f").write_text("old")
     os.link("f", "other")
-    assert "1 other hard link" in write_file("f", "new")
+    assert "the old content stays under 1 other hard link of it" in write_file("f", "new")
     assert Path("other").read_text() == "old"
 
 
@@ -238,3 +239,44 @@ def test_a_file_that_is_too_large_to_change_is_told():
         file.truncate(33 * 1024**2)
     with pytest.raises(ToolError, match="are not changed in memory"):
         load(Path("large"), "large")
+
+
+def _tagged(name):
+    try:
+        os.setxattr(name, "user.note", b"kept")
+    except OSError:
+        pytest.skip("this file system has no extended attributes")
+
+
+def test_extended_attributes_stay(workspace):
+    Path("f").write_text("old")
+    _tagged("f")
+    assert "attribute" not in write_file("f", "new")
+    assert os.getxattr("f", "user.note") == b"kept"
+
+
+def test_an_access_list_stays_with_the_mode_that_it_makes(workspace):
+    Path("f").write_text("old")
+    Path("f").chmod(0o640)
+    # Version 2; the owner rw-, user 4321 r--, the group r--, the mask r--, others ---.
+    rows = [(1, 6, -1), (2, 4, 4321), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *row) for row in rows)
+    try:
+        os.setxattr("f", "system.posix_acl_access", acl)
+    except OSError:
+        pytest.skip("this file system has no access lists")
+    write_file("f", "new")
+    assert os.getxattr("f", "system.posix_acl_access") == acl
+    assert stat.S_IMODE(Path("f").stat().st_mode) == 0o640
+
+
+def test_an_attribute_that_cannot_be_kept_is_said_and_the_content_written(workspace, monkeypatch):
+    Path("f").write_text("old")
+    _tagged("f")
+
+    def refuse(*_, **__):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    assert "it lost 1 extended attribute" in write_file("f", "new")
+    assert Path("f").read_text() == "new"
