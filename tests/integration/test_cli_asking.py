@@ -118,7 +118,9 @@ def test_what_the_model_wrote_does_not_reach_the_terminal_as_it_is(workspace: Pa
     line = {"command": "echo \u202e \u001b[31m > .git/x"}
     asked = _toolcell(workspace, "call", "shell", json.dumps(line))
     assert asked.returncode == 3
-    assert not {"\u202e", "\u001b"} & set(asked.stderr)
+    assert not {"\u202e", "\u001b"} & set(asked.stdout + asked.stderr)
+    (kept,) = SqliteApprovals().pending()
+    assert kept.call.arguments["command"] == line["command"], "the control: it is asked about as is"
     missing = _toolcell(workspace, "call", "read_file", json.dumps({"path": "a\u001b[31mb"}))
     assert "\u001b" not in missing.stderr
     assert r"a\x1b[31mb" in missing.stderr, "the control: it is told"
