@@ -138,6 +138,13 @@ def exit_code(error: BaseException) -> int:
     return 1
 
 
+def flush() -> None:
+    """Write out what the two streams still hold."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # the tool closed it, or took it away
+            stream.flush()
+
+
 def finish(code: int) -> int:
     """Wait for the tool's threads and run its exit handlers, as an interpreter does at its end."""
     try:
@@ -145,9 +152,7 @@ def finish(code: int) -> int:
         if threading := sys.modules.get("threading"):
             threading._shutdown()
         atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(AttributeError, ValueError):  # the tool closed it, or took it away
-                stream.flush()
+        flush()
     except BrokenPipeError:
         return code
     except BaseException as error:  # noqa: BLE001  # an exit handler's own

@@ -32,6 +32,7 @@ from sandbox_workers.tools import surroundings
 
 _READY = wire.frame({"type": "ready"})
 _CHUNK = 65536
+_LONG_TEXT = 1024 * 1024  # characters
 
 
 def prepare(plan: dict[str, Any]) -> None:
@@ -168,9 +169,7 @@ def _answer(call: dict[str, Any]) -> int:
     code = 0
     try:
         value = handlers.run(call)
-        message = _waiting(value) or wire.frame(
-            {"type": "reply", "value": handlers.plain(value)}, wire.MAX_REPLY
-        )
+        message = _waiting(value) or _reply(handlers.plain(value))
     except SystemExit as error:
         return handlers.finish(handlers.exit_code(error))
     except wire.WireError as error:
@@ -188,6 +187,16 @@ def _answer(call: dict[str, Any]) -> int:
     code = handlers.finish(code)
     _write_all(REPLY, message)
     return code
+
+
+def _reply(value: Any) -> bytes:
+    """The frame of an answer. Long text is written instead: as output it may have any length."""
+    if isinstance(value, str) and len(value) > _LONG_TEXT:
+        handlers.flush()
+        # Not through sys.stdout, which the tool may have replaced.
+        _write_all(1, value.encode(errors="backslashreplace"))
+        value = None
+    return wire.frame({"type": "reply", "value": value}, wire.MAX_REPLY)
 
 
 def _waiting(value: Any) -> bytes | None:

@@ -1,5 +1,7 @@
 """python: runs source text as a program of its own would run, in this very process."""
 
+import builtins
+import os
 import sys
 import types
 
@@ -18,7 +20,9 @@ def python(
     """Run the code as __main__, with the working directory first on the import path."""
     surroundings.enter(directory, environment or {}, input, separate=separate)
     main = types.ModuleType("__main__")
+    main.__file__ = os.path.join(os.getcwd(), notebook.CODE)  # noqa: PTH109, PTH118  # for all calls
     sys.modules["__main__"] = main
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # what `site`, which cells do without, has
     sys.path.insert(0, "")
     sys.argv = ["-c"]
     figures.watch()

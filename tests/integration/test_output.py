@@ -153,7 +153,18 @@ async def test_a_large_reply_arrives_whole_and_one_too_large_is_a_bad_reply(
     assert len((await run("repeat", count=300_000)).structured) == 300_000
     over = await run("repeat", count=2_000_000)
     assert over.error.category == "bad_reply"
-    assert "limit" in over.error.message
+    assert "over the limit" in over.error.message
+    assert "may have any length" in over.error.hint
+
+
+async def test_ten_megabytes_of_returned_text_are_a_page_and_kept(runner: Any, module: Any) -> None:
+    own = module("def rows(count: int) -> str:\n    return '\\n'.join(map(str, range(count)))\n")
+    result = await runner(own.rows)("rows", count=1_500_000)
+    text = "\n".join(map(str, range(1_500_000)))
+    assert result.success
+    assert result.truncation.total_bytes == result.truncation.stored_bytes == len(text)
+    assert result.output.startswith("0\n1\n")
+    assert result.output.endswith("1499999")
 
 
 @pytest.mark.attack

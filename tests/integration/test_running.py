@@ -262,3 +262,10 @@ async def test_a_secret_in_a_name_is_redacted_and_the_content_is_as_it_was(
     result = await run.sh(line)
     assert "hunter2" not in result.model_dump_json()
     assert content(run, result, result.artifacts[0].name) == b"hunter2-hunter2\n"
+
+
+async def test_code_knows_its_file_and_how_to_exit(run):
+    shown = await run.py("from pathlib import Path\nprint(Path(__file__).parent == Path.cwd())")
+    assert shown.output == "True\n"
+    assert (await run.py("exit(3)")).return_code == 3
+    assert (await run.py("quit()")).success

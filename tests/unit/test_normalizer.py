@@ -20,9 +20,9 @@ from toolcell.model import (
 )
 from toolcell.normalizer import Origin, from_inline, from_report, refused
 from toolcell.normalizer.truncation import shorten, shorten_text
-from toolcell.normalizer.verdict import signal_name, signal_number
+from toolcell.normalizer.verdict import judge, signal_name, signal_number
 from toolcell.redaction import Redactor, no_redaction
-from toolcell.registry import define
+from toolcell.registry import ToolRegistry, define
 
 from .samples import greet, prepared, schema_tool
 
@@ -386,3 +386,11 @@ def test_a_private_key_is_never_shown_from_its_middle(place, tail):
     capture.feed(data)
     assert "Ab1/" not in shorten(capture.result(), 30_000, Redactor())[0]
     assert "Ab1/" in shorten(capture.result(), 30_000)[0]
+
+
+@pytest.mark.parametrize("killed", ["cancel", "wall"])
+def test_a_patch_that_was_ended_says_that_it_may_be_applied_in_part(killed):
+    patching = ToolRegistry.builtin().resolve("apply_patch")
+    assert "in part" in judge(Report(killed=killed), patching, Limits(), 1).error.hint
+    reading = ToolRegistry.builtin().resolve("read_file")
+    assert "in part" not in judge(Report(killed=killed), reading, Limits(), 1).error.hint

@@ -103,7 +103,7 @@ def make_plan(
         mounts=tuple(mounts),
         hidden=tuple(hidden_files()) if own_root else (),
         files=_files(identity) if own_root else {},
-        links=_links(mounts) if own_root else {},
+        links=_links(mounts, workspace, place) if own_root else {},
         environment=_environment(settings, own_root=own_root),
         network=settings.network,
         directory=str(place or (_SCRATCH if own_root else _HERE)),
@@ -166,12 +166,18 @@ def _scratch(mounts: list[Mount], rung: Rung) -> str:
     return str(place / f"toolcell-{os.getpid()}-{secrets.token_hex(8)}")
 
 
-def _links(mounts: list[Mount]) -> dict[str, str]:
-    """The links of every root, less those where something is mounted, and the merged /usr."""
+def _links(mounts: list[Mount], named: Path | None, place: Path | None) -> dict[str, str]:
+    """The links of every root, less those where something is mounted, and the merged /usr.
+
+    And one where the workspace was named by a link: a model may have the path from there.
+    """
     targets = [Path(mount.target) for mount in mounts]
+    links = dict(_LINKS)
+    if named and place and named != place and not is_inside(str(named), map(str, targets)):
+        links[str(named)] = str(place)
     free = {
         path: target
-        for path, target in _LINKS.items()
+        for path, target in links.items()
         if not any(place.is_relative_to(path) for place in targets)
     }
     return free | {path: str(Path(path).readlink()) for path in SYSTEM if Path(path).is_symlink()}

@@ -38,7 +38,7 @@ def judge(
     name = signal_name(-report.exit) if report.exit is not None and report.exit < 0 else None
     error = (
         _never_ran(report)
-        or _ended_by_us(report, limits, wall)
+        or _ended_by_us(report, limits, wall, definition)
         or _out_of_memory(report, limits)
         or _ended_at_process_limit(report, limits)
         or _ended_by_signal(report, name, limits)
@@ -79,17 +79,26 @@ def _never_ran(report: Report) -> ErrorInfo | None:
     )
 
 
-def _ended_by_us(report: Report, limits: Limits, wall: float) -> ErrorInfo | None:
+_IN_PART = "the patch may have been applied in part: look at its files"
+
+
+def _ended_by_us(
+    report: Report, limits: Limits, wall: float, definition: ToolDefinition
+) -> ErrorInfo | None:
+    # A kill between two files leaves nobody who could put the first one back.
+    in_part = _IN_PART if definition.patch else ""
     match report.killed:
         case None | "reply":  # what was wrong with the reply is told by the reply
             return None
         case "cancel":
-            return ErrorInfo(category=Category.CANCELLED, message="the call was cancelled")
+            return ErrorInfo(
+                category=Category.CANCELLED, message="the call was cancelled", hint=in_part
+            )
         case "wall":
             return ErrorInfo(
                 category=Category.WALL,
                 message=f"the call was ended at its time limit of {wall:g} s",
-                hint=f"{_kept(report)}do less in one call, or do it in steps",
+                hint=in_part or f"{_kept(report)}do less in one call, or do it in steps",
             )
         case "output":
             return ErrorInfo(
@@ -124,12 +133,22 @@ def _over_memory(limits: Limits) -> ErrorInfo:
     )
 
 
+_TOO_MUCH = "a value that is returned is bounded; text, printed or returned, may have any length"
+
+
 def _bad_reply(report: Report) -> ErrorInfo | None:
     if report.bad_reply is None:
         return None
     return ErrorInfo(
-        category=Category.BAD_REPLY, message=f"the tool's answer is unusable: {report.bad_reply}"
+        category=Category.BAD_REPLY,
+        message=f"the tool's answer is unusable: {report.bad_reply}",
+        hint=_smaller(report.bad_reply),
     )
+
+
+def _smaller(problem: str) -> str:
+    """What to do about an answer that the codec found too large."""
+    return _TOO_MUCH if "over the limit" in problem or "more than" in problem else ""
 
 
 def _ended_by_signal(report: Report, name: str | None, limits: Limits) -> ErrorInfo | None:
@@ -233,7 +252,7 @@ def _claimed(reply: dict[str, Any]) -> ErrorInfo:
     return ErrorInfo(
         category=Category(kind),
         message=message or kind,
-        hint=reply["hint"],
+        hint=_smaller(message) if kind == "bad_reply" else reply["hint"],
         retryable=bool(reply["retryable"]),
     )
 
