@@ -1,5 +1,6 @@
 """Claims of `toolcell.policy.decision`: parts are decided one by one; the strictest wins."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -370,6 +371,18 @@ def test_a_line_that_cannot_be_read_is_narrowed_by_every_rule_and_denied_by_none
     decision = line(policy, "echo 'never closed")
     assert (decision.action, decision.rule_id) == (Action.ASK, "unreadable-line")
     assert decision.cell.workspace == "ro"
+
+
+@pytest.mark.parametrize("rest", ["\nif then", "; echo ${a b}", "; echo $((1 +))"])
+def test_what_the_parser_calls_a_syntax_error_is_asked_about_for_bash_runs_what_is_before(
+    rest, tmp_path
+):
+    (tmp_path / ".git").mkdir()
+    text = f": > .git/config{rest}"
+    decision = line(load_policy("default"), text, tmp_path)
+    assert (decision.action, decision.rule_id) == (Action.ASK, "unreadable-line")
+    subprocess.run(["bash", "-c", text], cwd=tmp_path, check=False, capture_output=True)
+    assert (tmp_path / ".git/config").exists(), "the control: the file is written all the same"
 
 
 def test_a_line_of_nothing_is_no_write():

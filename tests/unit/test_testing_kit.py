@@ -6,6 +6,7 @@ import runpy
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -207,10 +208,53 @@ def test_a_waiting_tool_settles_as_the_script_says():
 
 
 def test_a_call_that_the_script_does_not_have_fails_the_test():
-    with FakeController({"work": ["once"]}) as controller:
-        assert controller.call("work").output == "once"
-        with pytest.raises(UnscriptedCallError, match="no step left"):
-            controller.call("work")
+    controller = FakeController({"work": ["once"]})
+    assert controller.call("work").output == "once"
+    with pytest.raises(UnscriptedCallError, match="no step left"), controller:
+        controller.call("work")
+
+
+def ask_for(controller, name):
+    """An agent that takes whatever a tool raises for an answer."""
+    with suppress(AssertionError):
+        return controller.call(name)
+
+
+@pytest.mark.parametrize("script", [{"work": "x"}, [scripted("work", "x")], {"work": []}])
+def test_an_agent_that_catches_what_its_tools_raise_fails_the_test_too(script):
+    name = "work" if script == {"work": []} else "wrok"
+    controller = FakeController(script)
+    with pytest.raises(UnscriptedCallError, match=f"{name} was called with {{}}"), controller:
+        assert ask_for(controller, name) is None
+    for claim in (
+        lambda: controller.calls.assert_not_called("other"),
+        lambda: controller.calls.assert_called(name),
+        lambda: controller.calls.assert_order(),
+    ):
+        with pytest.raises(UnscriptedCallError):
+            claim()
+
+
+async def test_an_async_agent_that_catches_what_its_tools_raise_fails_the_test_too():
+    async def catches():
+        async with AsyncFakeController({"work": "x"}) as controller:
+            with suppress(AssertionError):
+                await controller.call("wrok")
+
+    with pytest.raises(UnscriptedCallError, match="the script names work"):
+        await catches()
+
+
+def test_what_else_failed_a_test_is_not_hidden_by_a_call_of_no_script():
+    controller = FakeController({"work": "x"})
+    ask_for(controller, "wrok")
+    with pytest.raises(KeyError), controller:
+        raise KeyError
+
+
+def test_with_a_registry_a_tool_of_no_name_is_answered_as_a_model_would_be():
+    with FakeController({"raw": 1}, registry=ToolRegistry([schema_tool({})])) as controller:
+        assert controller.call("wrok").error.category == "unknown_tool"
 
 
 def test_scripts_of_another_registry_validate_calls_as_its_tools_do():
@@ -244,8 +288,9 @@ def test_recorded_results_are_played_again_for_the_same_calls(tmp_path):
         assert controller.call("raw", x=2).error.message == "b"
         first = controller.call("raw", x=1)
         assert (first.output, first.metadata.stdout, first.call_id) == ("a", "p", "call-2")
-        with pytest.raises(UnscriptedCallError, match="no result of raw"):
-            controller.call("raw", x=1)
+    controller = FakeController(again, registry=registry)
+    with pytest.raises(UnscriptedCallError, match="no result of raw"), controller:
+        controller.call("raw", x=1)
 
 
 def test_assertions_say_what_was_called_instead():

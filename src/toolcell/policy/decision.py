@@ -5,6 +5,9 @@
 What cannot be read, and a command that is only known at run time, is asked about: no rule can
 have meant it. A command whose words do not say all that it does (a changed PATH, an alias) is
 asked about where the policy has rules on commands.
+
+A line that the parser calls a syntax error is asked about as well, whatever the policy allows:
+bash reads as it runs, so `: > .git/x` before such a line, or before `${a b}`, has run by then.
 """
 
 import re

@@ -26,9 +26,10 @@ class SeenCall:
 class Calls(Sequence[SeenCall]):
     """An event sink that keeps the calls of a run in the order in which they were proposed."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
+    def __init__(self, unscripted: Sequence[AssertionError] = ()) -> None:
+        """Begin with none; `unscripted` is what was raised for calls that no script tells of."""
         self._calls: dict[str, SeenCall] = {}
+        self._unscripted = unscripted
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
@@ -67,8 +68,14 @@ class Calls(Sequence[SeenCall]):
         """Return the calls of one tool."""
         return [call for call in self if call.name == name]
 
+    def assert_scripted(self) -> None:
+        """Fail where a call was made that the script says nothing of; the others begin so, too."""
+        if self._unscripted:
+            raise self._unscripted[0]
+
     def assert_called(self, name: str, /, **arguments: Any) -> SeenCall:
         """Return the first call of a tool with these arguments among its own; or fail."""
+        self.assert_scripted()
         for call in self.of(name):
             told = call.arguments if isinstance(call.arguments, dict) else {}
             if all(key in told and told[key] == value for key, value in arguments.items()):
@@ -78,11 +85,13 @@ class Calls(Sequence[SeenCall]):
 
     def assert_not_called(self, name: str) -> None:
         """Fail where a tool was called."""
+        self.assert_scripted()
         if calls := self.of(name):
             raise AssertionError(f"{name} was called: {[call.arguments for call in calls]}")
 
     def assert_order(self, *names: str) -> None:
         """Fail where tools were not called in this order; others may be called in between."""
+        self.assert_scripted()
         left = iter(self.names)
         for name in names:
             if name not in left:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Mapping
+from types import TracebackType
 from typing import Any
 
 from toolcell.approvals import PendingApprovals
@@ -31,13 +32,16 @@ class _Stage:
         clock: FakeClock | None,
         options: dict[str, Any],
     ) -> None:
-        self.calls = Calls()
         self.clock = clock or FakeClock(auto=True)
         self.policy = policy
         self.registry = registry if registry is not None else ToolRegistry(_tools(played))
         sinks = options.pop("events", ())
+        executor = FakeExecutor(
+            self.registry, _play(played, registry), clock=self.clock, complete=registry is None
+        )
+        self.calls = Calls(executor.unscripted)
         self.options: dict[str, Any] = {
-            "executor": FakeExecutor(self.registry, _play(played, registry), clock=self.clock),
+            "executor": executor,
             "clock": self.clock,
             "timing": self.clock,
             "approvals": PendingApprovals(clock=self.clock),
@@ -80,6 +84,8 @@ class FakeController(BlockingController):
     of `scripted` tools, a function of prepared calls, or a `Recording`. With a `registry` its tools
     are played, and calls are validated as theirs. Everything is allowed unless a policy says
     otherwise. The clock moves by itself where something pauses, or give it one that does not.
+    A call of which nothing is said raises UnscriptedCallError, and the end of the `with` raises it
+    again, because an agent may catch what its tools raise.
     Further options are those of `ToolController`.
     """
 
@@ -97,6 +103,16 @@ class FakeController(BlockingController):
         self.calls, self.clock = stage.calls, stage.clock
         self._ids = itertools.count(1)
         super().__init__(stage.registry, stage.policy, None, **stage.options)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        if error is None:
+            self.calls.assert_scripted()
 
     def call(self, name: str, /, **arguments: Any) -> ToolResult | ApprovalRequest:
         """Make a call, under an id of its own."""
@@ -128,6 +144,16 @@ class AsyncFakeController(ToolController):
         self.calls, self.clock = stage.calls, stage.clock
         self._ids = itertools.count(1)
         super().__init__(stage.registry, stage.policy, None, **stage.options)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await super().__aexit__(kind, error, traceback)
+        if error is None:
+            self.calls.assert_scripted()
 
     async def call(self, name: str, /, **arguments: Any) -> ToolResult | ApprovalRequest:
         """Make a call, under an id of its own."""

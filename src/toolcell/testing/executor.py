@@ -51,9 +51,17 @@ class FakeExecutor:
         *,
         clock: FakeClock | None = None,
         output_budget: int = _SHOWN,
+        complete: bool = False,
     ) -> None:
-        """Make an executor; `play` says what calls of the other tools come to."""
+        """Make an executor; `play` says what calls of the other tools come to.
+
+        Of a script that is `complete`, the call of a tool that it does not name is a mistake, and
+        no result.
+        """
         check_tools(registry)
+        self.unscripted: list[UnscriptedCallError] = []
+        """What was raised for calls that nothing is said of; an agent may have caught it."""
+        self._complete = complete
         self.registry = registry
         self.redactor: Redactor = no_redaction
         self.clock = clock or FakeClock(auto=True)
@@ -76,7 +84,18 @@ class FakeExecutor:
     def prepare(
         self, call: ToolCall, origin: Origin | None = None
     ) -> PreparedToolCall | ToolResult:
-        """Resolve the tool and validate the arguments; a result says why that failed."""
+        """Resolve the tool and validate the arguments; a result says why that failed.
+
+        Raises UnscriptedCallError for a tool that a complete script does not name.
+        """
+        if self._complete and call.name not in self.registry:
+            names = ", ".join(self.registry.list()) or "no tool"
+            raise self._noted(
+                UnscriptedCallError(
+                    f"{call.name} was called with {call.arguments}, and the script names {names}; "
+                    "with a `registry` of the tools, such a call would be answered"
+                )
+            )
         return prepare(self.registry, origin or Origin(call, redactor=self.redactor))
 
     async def execute(
@@ -125,11 +144,19 @@ class FakeExecutor:
         )
 
     def _played(self, prepared: PreparedToolCall) -> Any:
-        if isinstance(prepared.definition, ScriptedTool):
-            return prepared.definition.script(prepared)
-        if self._play is None:
-            raise UnscriptedCallError(f"nothing says what {prepared.definition.name} comes to")
-        return self._play(prepared)
+        name = prepared.definition.name
+        try:
+            if isinstance(prepared.definition, ScriptedTool):
+                return prepared.definition.script(prepared)
+            if self._play is None:
+                raise UnscriptedCallError(f"nothing says what {name} comes to")
+            return self._play(prepared)
+        except UnscriptedCallError as error:
+            raise self._noted(error) from None
+
+    def _noted(self, error: UnscriptedCallError) -> UnscriptedCallError:
+        self.unscripted.append(error)
+        return error
 
     async def _report(
         self, played: Behaviour, attempt: Attempt, enforcement: Enforcement
