@@ -42,6 +42,7 @@ ROOMS = {
         "cells.lending",
         "cells.workspace",
         "cells.plan",
+        "cells.rights",
         "cells.listing",
         "cells.declared",
         "cells.survey",

@@ -7,6 +7,7 @@ import pytest
 
 from toolcell.artifacts import Shelf, type_of
 from toolcell.cells import declared, listing
+from toolcell.cells.rights import READ, Rights
 from toolcell.cells.survey import Survey
 from toolcell.model import CellSettings, LeftFiles, Limits
 from toolcell.outputs import OutputStore
@@ -204,6 +205,67 @@ async def test_root_reads_no_more_than_the_owner_of_the_workspace(workspace, she
     left = declared.collected(workspace, ["a", "b", "c"], shelf, Limits(), LeftFiles())
     assert [a.name for a in left.artifacts] == ["b", "c"]
     assert "could not read it" in left.refused[0].reason
+
+
+@pytest.mark.attack
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads what it may not")
+async def test_root_goes_through_no_directory_that_the_tool_cannot_enter(workspace, shelf):
+    for name, owner, mode in [("closed", 0, 0o700), ("open", 0, 0o755), ("own", 1234, 0o700)]:
+        (workspace / "pub" / name).mkdir(parents=True)
+        (workspace / "pub" / name / "secret").write_text("1")
+        os.chown(workspace / "pub" / name, owner, owner)
+        (workspace / "pub" / name).chmod(mode)
+    for place in (workspace, workspace / "pub"):
+        os.chown(place, 1234, 1234)
+    before = listing.listed(workspace)
+    assert sorted(before.marks) == ["pub/open/secret", "pub/own/secret"]
+    left = await survey(
+        workspace, ("report/**",), shelf, lambda: (workspace / "pub").rename(workspace / "report")
+    )
+    assert [a.name for a in left.artifacts] == ["report/open/secret", "report/own/secret"]
+    assert left.refused == ()
+    told, note = changed(before, listing.listed(workspace))
+    assert not note
+    assert not any("closed" in path for _, path, _, _ in told)
+    # Also where the directory is closed after it was looked into.
+    paths = ["report/closed/secret", "report/open/secret"]
+    left = declared.collected(workspace, paths, shelf, Limits(), LeftFiles())
+    assert [a.name for a in left.artifacts] == ["report/open/secret"]
+    assert "could not read it" in left.refused[0].reason
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads what it may not")
+def test_a_directory_that_a_tool_closes_over_its_own_work_makes_the_changes_unknown(workspace):
+    (workspace / "own").mkdir()
+    for place in (workspace, workspace / "own"):
+        os.chown(place, 1234, 1234)
+    assert not listing.listed(workspace).unknown, "the control"
+    (workspace / "own").chmod(0)
+    assert "cannot be listed: Permission denied" in listing.listed(workspace).unknown
+
+
+def test_a_file_that_is_only_renamed_into_place_counts_as_put_there(workspace):
+    (workspace / "draft").write_text("1")
+    before = declared.found(workspace, ["*.out"])
+    (workspace / "draft").rename(workspace / "a.out")
+    assert declared.found(workspace, ["*.out"]).keys() - before.keys() == {"a.out"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "group", "mode", "may"),
+    [
+        (1, 2, 0o400, True),
+        (1, 2, 0o044, False),
+        (9, 2, 0o040, True),
+        (9, 2, 0o404, False),
+        (9, 9, 0o004, True),
+        (9, 9, 0o440, False),
+    ],
+)
+def test_a_tool_of_root_has_the_rights_that_a_mode_gives_it(owner, group, mode, may):
+    facts = os.stat_result((mode, 0, 0, 1, owner, group, 0, 0, 0, 0))
+    assert Rights(1, 2, root=True).permit(facts, READ) is may
+    assert Rights(1, 2, root=False).permit(facts, READ), "the kernel decides"
 
 
 def test_what_cannot_be_kept_whole_is_not_an_artifact(tmp_path):

@@ -1,13 +1,17 @@
 """Files that a tool declares as artifacts: found by globs below the workspace, and read.
 
 The tool's process is gone when they are read, but the workspace is not its alone: another call
-may write there. So every step to a file is by descriptor and follows no link, and a file is
-looked at again once it is open. A file is collected where this call made or changed it, as far
-as its mark tells (see `listing`).
+may write there. So every step to a file is by descriptor and follows no link, a file is looked
+at again once it is open, and no directory is gone through that the tool could not enter (see
+`rights`).
+
+A file is collected where this call put it there, as far as its mark tells (see `listing`): wrote
+it, changed it, or gave it that name. To rename a file into place is to copy it, by a tool that
+can read it, and one that cannot gains nothing.
 """
 
+import errno
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -16,12 +20,14 @@ from pathlib import Path
 from sandbox_workers.plain_files import OPEN, OPEN_DIRECTORY, refusal
 from toolcell.cells.listing import Mark, mark_of
 from toolcell.cells.parcels import Receiving, Shelf, shown_name
+from toolcell.cells.rights import ENTER, READ, Rights
 from toolcell.model import Artifact, LeftFiles, Limits, RefusedArtifact
 
 _MOST_SEEN = 20_000  # entries of directories
 _DEEPEST = 32
 _MOST_REFUSED = 32
 _CHUNK = 1024**2
+_CLOSED = "the tool itself could not read it"
 
 
 def found(workspace: Path, globs: Sequence[str]) -> dict[str, Mark]:
@@ -31,7 +37,7 @@ def found(workspace: Path, globs: Sequence[str]) -> dict[str, Mark]:
     except OSError:
         return {}
     try:
-        search = _Search()
+        search = _Search(Rights.within(root))
         for glob in globs:
             search.below(root, "", tuple(glob.split("/")), 0)
         return search.marks
@@ -42,7 +48,8 @@ def found(workspace: Path, globs: Sequence[str]) -> dict[str, Mark]:
 class _Search:
     """One search; `**` stands for any number of directories."""
 
-    def __init__(self) -> None:
+    def __init__(self, rights: Rights) -> None:
+        self._rights = rights
         self.marks: dict[str, Mark] = {}
         self._seen = 0
 
@@ -75,7 +82,7 @@ class _Search:
     ) -> None:
         if depth < _DEEPEST:
             with _opened(directory, name) as inner:
-                if inner is not None:
+                if inner is not None and self._rights.permit_open(inner, ENTER):
                     self.below(inner, f"{above}{name}/", parts, depth + 1)
 
     def _mark(self, directory: int, name: str, above: str) -> None:
@@ -129,23 +136,25 @@ class _Collection:
             self._refused.append(kept)
 
     def _kept(self, root: int, directory: int, name: str, path: str) -> Artifact | RefusedArtifact:
-        owner = os.fstat(root)
+        rights = Rights.within(root)
         # Twice: some kinds of files do something when they are opened.
-        if reason := self._reason(os.stat(name, dir_fd=directory, follow_symlinks=False), owner):
+        if reason := self._reason(os.stat(name, dir_fd=directory, follow_symlinks=False), rights):
             return _refused(path, reason)
         fd = os.open(name, OPEN, dir_fd=directory)
         try:
-            if reason := self._reason(os.fstat(fd), owner):
+            if reason := self._reason(os.fstat(fd), rights):
                 return _refused(path, reason)
+            if not rights.permit_open(fd, READ):
+                return _refused(path, _CLOSED)
             return self._copied(fd, self._shelf.begin(path), path)
         finally:
             os.close(fd)
 
-    def _reason(self, facts: os.stat_result, owner: os.stat_result) -> str:
+    def _reason(self, facts: os.stat_result, rights: Rights) -> str:
         if words := refusal(facts, self._limits.artifact_size):
             return words
-        if not _is_readable_by(owner, facts):
-            return "the tool itself could not read it"
+        if not rights.permit(facts, READ):
+            return _CLOSED
         if len(self._artifacts) >= self._limits.artifacts:
             return "as many artifacts as one call may have came before it"
         total = sum(each.size for each in self._artifacts)
@@ -170,8 +179,11 @@ def _parent(workspace: Path, path: str) -> Iterator[tuple[int, int, str]]:
     opened = [os.open(workspace, OPEN_DIRECTORY)]
     try:
         *directories, name = path.split("/")
+        rights = Rights.within(opened[0])
         for each in directories:
             opened.append(os.open(each, OPEN_DIRECTORY, dir_fd=opened[-1]))
+            if not rights.permit_open(opened[-1], ENTER):
+                raise PermissionError(errno.EACCES, _CLOSED)
         yield opened[0], opened[-1], name
     finally:
         for fd in opened:
@@ -189,14 +201,6 @@ def _opened(directory: int, name: str) -> Iterator[int | None]:
         yield inner
     finally:
         os.close(inner)
-
-
-def _is_readable_by(owner: os.stat_result, facts: os.stat_result) -> bool:
-    """Whether who owns the workspace may read a file: a controller that is root may read all."""
-    if facts.st_uid == owner.st_uid:
-        return True
-    in_group = facts.st_gid == owner.st_gid and facts.st_mode & stat.S_IRGRP
-    return bool(in_group or facts.st_mode & stat.S_IROTH)
 
 
 def _refused(path: str, reason: str) -> RefusedArtifact:

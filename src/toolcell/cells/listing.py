@@ -3,8 +3,12 @@
 What is listed is written by tools, so each step is bounded and no link is followed: directories
 are opened by descriptor, one below the other. A tool can set a modification time back, but not
 the time of the last change of the inode (ctime, inode(7)).
+
+A directory that the tool can neither enter nor open to itself is passed over: nothing in there
+can be the tool's doing, and its names are not for the tool to know (see `rights`).
 """
 
+import errno
 import os
 import stat
 import time
@@ -13,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sandbox_workers.plain_files import OPEN_DIRECTORY
+from toolcell.cells.rights import ENTER, Rights
 from toolcell.model import FileChange
 from toolcell.visible import visible_line
 
@@ -51,30 +56,57 @@ def listed(workspace: Path) -> Listing:
     except OSError as error:
         listing.unknown = f"the workspace cannot be opened: {error.strerror}"
         return listing
-    _list(root, "", listing, until, 0)
+    _List(listing, until, Rights.within(root)).below(root, "", 0)
     return listing
 
 
-def _list(directory: int, above: str, listing: Listing, until: float, depth: int) -> None:
-    """List what is below an open directory, and close it."""
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                if listing.unknown or _is_enough(listing, until, depth):
-                    return
-                found = entry.stat(follow_symlinks=False)
-                path = above + entry.name
-                if not stat.S_ISDIR(found.st_mode):
-                    listing.marks[path] = mark_of(found)
-                    continue
-                inner = os.open(entry.name, OPEN_DIRECTORY, dir_fd=directory)
-                _list(inner, f"{path}/", listing, until, depth + 1)
-    except FileNotFoundError:
-        pass  # another call, or its owner, removed it in this moment
-    except OSError as error:
-        listing.unknown = f"{visible_line(above) or 'it'} cannot be listed: {error.strerror}"
-    finally:
-        os.close(directory)
+@dataclass(frozen=True, slots=True)
+class _List:
+    """One listing while it is made."""
+
+    listing: Listing
+    until: float
+    rights: Rights
+
+    def below(self, directory: int, above: str, depth: int) -> None:
+        """List what is below an open directory, and close it."""
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if self.listing.unknown or _is_enough(self.listing, self.until, depth):
+                        return
+                    found = entry.stat(follow_symlinks=False)
+                    path = above + entry.name
+                    if not stat.S_ISDIR(found.st_mode):
+                        self.listing.marks[path] = mark_of(found)
+                        continue
+                    inner = self._entered(directory, entry.name, found)
+                    if inner is not None:
+                        self.below(inner, f"{path}/", depth + 1)
+        except FileNotFoundError:
+            pass  # another call, or its owner, removed it in this moment
+        except OSError as error:
+            self.listing.unknown = (
+                f"{visible_line(above) or 'it'} cannot be listed: {error.strerror}"
+            )
+        finally:
+            os.close(directory)
+
+    def _entered(self, directory: int, name: str, found: os.stat_result) -> int | None:
+        """Open a directory, or return None where it is closed to the tool."""
+        own = found.st_uid == self.rights.uid
+        try:
+            inner = os.open(name, OPEN_DIRECTORY, dir_fd=directory)
+        except PermissionError:
+            if own:  # the tool may have closed it, over what it did there
+                raise
+            return None
+        if self.rights.permit_open(inner, ENTER):
+            return inner
+        os.close(inner)
+        if own:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return None
 
 
 def _is_enough(listing: Listing, until: float, depth: int) -> bool:
