@@ -91,7 +91,7 @@ class Executor:
         self.call = 0  # none
         self.reported = False  # that its call is over
         self.last = 0  # how the call before ended
-        self._interrupted = False
+        self._interrupted = self._gone = False
         self._syncs = self._first_sync = 0
         self._synced: Callable[[], object] | None = None
         self.outputs: Outputs | None = None
@@ -164,7 +164,7 @@ class Executor:
 
     def settle(self, then: Callable[[], object]) -> None:
         """Go on once no interrupt of its last call can reach the next one."""
-        if self._interrupted and self.speaker.sync(0):
+        if self._interrupted and not self._gone and self.speaker.sync(0):
             self._synced, self._first_sync = then, self._syncs + 1
             self._sync()
         else:
@@ -197,9 +197,15 @@ class Executor:
         self.why = self.why or why
         self._signal(signal.SIGKILL, group=True)
 
+    def be_gone(self) -> None:
+        """Signal no more: the process was waited for, and its PID may be another's."""
+        self._gone = True
+        if self._synced is not None:
+            then, self._synced = self._synced, None
+            then()
+
     def close(self) -> None:
         """Release everything, once the process is gone."""
-        self._synced = None
         self._loop.forget(self.channel.listen)
         self._loop.forget(self.channel.tell)
         self.channel.close()
@@ -208,6 +214,8 @@ class Executor:
             outputs.close()
 
     def _signal(self, number: int, *, group: bool) -> None:
+        if self._gone:
+            return
         with suppress(ProcessLookupError):
             if group:
                 try:

@@ -31,12 +31,14 @@ class _Host:
     def __init__(self, session: dict[str, Any], requests: wire.FrameReader) -> None:
         self._kind: str = session["kind"]
         self._limits: dict[str, int] = session["limits"]
-        self._leaving: set[Leaving] = set()
+        self._leaving: dict[int, Leaving] = {}  # by branch
         self._requests = requests
         self._loop = Loop()
         self._out = Sender(self._loop, 1, self._go_on)
         self._executors: dict[int, Executor] = {}
         self._forks: dict[int, tuple[list[int], list[Channel]]] = {}
+        # How processes ended: a copy may do so before it is known to be one.
+        self._statuses: dict[int, int] = {}
 
     def start(self) -> None:
         """Start the executor of branch 0, and wait for requests."""
@@ -169,27 +171,30 @@ class _Host:
 
     def _after_files(self, executor: Executor, then: Callable[[], None]) -> None:
         """Send what its call left in the outbox, if anything, and then go on."""
-        try:
-            leaving = Leaving.begin(self._loop, executor.branch, self._limits)
-        except OSError:  # no room for one more process or file: they stay for the next call
-            leaving = None
+        branch, call = executor.branch, executor.call
+        leaving = self._left(branch) if call else None  # only a call can be sent anything for
         if leaving is None:
             then()
             return
-        call = executor.call
         if executor.outputs is not None:  # what writes to them now is what the call left running
             executor.outputs.relay(executor.earlier.add)
 
         def end() -> None:
-            self._leaving.discard(leaving)
+            del self._leaving[branch]
             then()
 
-        self._leaving.add(leaving)
+        self._leaving[branch] = leaving
         leaving.relay(partial(self._sink(call), FILES), end)
+        if not self._out.busy:
+            leaving.go_on()
+
+    def _left(self, branch: int) -> Leaving | None:
+        try:
+            return Leaving.begin(self._loop, branch, self._limits)
+        except OSError:  # no room for one more process or file: they stay for the next call
+            return None
 
     def _done(self, executor: Executor, report: dict[str, Any]) -> None:
-        if executor.branch not in self._executors:  # it ended meanwhile
-            return
         earlier, total = executor.since()
         executor.end_call()
         executor.last = report["exit"]
@@ -206,13 +211,16 @@ class _Host:
     def _forked(self, executor: Executor, report: dict[str, Any]) -> None:
         copies, channels = self._forks[executor.branch]
         pids = report["pids"]
-        if len(pids) != len(copies) or not all(isinstance(pid, int) and pid > 1 for pid in pids):
+        known = {executor.pid for executor in self._executors.values()}
+        new = {pid for pid in pids if isinstance(pid, int) and pid > 1} - known
+        if not len(new) == len(pids) == len(copies):
             raise BadReportError("other copies than were asked for")
         del self._forks[executor.branch]
         for branch, pid, channel in zip(copies, pids, channels, strict=True):
             self._add(branch, pid, channel, interpreter.Python())
         open_files = report["open_files"]
         self._say(type="forked", branch=executor.branch, open_files=open_files)
+        self._bury_ended()
 
     def _unforked(self, executor: Executor, message: str) -> None:
         _, channels = self._forks.pop(executor.branch, ([], []))
@@ -236,7 +244,7 @@ class _Host:
                 for executor in self._executors.values():
                     if executor.outputs is not None and not executor.reported:
                         executor.outputs.pause()
-                for leaving in self._leaving:
+                for leaving in self._leaving.values():
                     leaving.pause()
 
         return send
@@ -245,18 +253,23 @@ class _Host:
         for executor in self._executors.values():
             if not executor.reported:
                 self._relay(executor)
-        for leaving in self._leaving:
+        for leaving in self._leaving.values():
             leaving.go_on()
 
     def _reap(self, wakeup: int) -> None:
         os.read(wakeup, _CHUNK)
-        statuses: dict[int, int] = {}
-        sweep.reap(statuses)
+        sweep.reap(self._statuses)
+        self._bury_ended()
+
+    def _bury_ended(self) -> None:
         for executor in list(self._executors.values()):
-            if executor.pid in statuses:
-                self._bury(executor, os.waitstatus_to_exitcode(statuses[executor.pid]))
+            if (status := self._statuses.pop(executor.pid, None)) is not None:
+                self._bury(executor, os.waitstatus_to_exitcode(status))
+        if not self._forks:  # nobody else can turn out to be an executor
+            self._statuses.clear()
 
     def _bury(self, executor: Executor, code: int) -> None:
+        executor.be_gone()
         # What it said with its last breath: a call that ended before it did.
         self._listen(executor)
         if not executor.reported:
@@ -266,7 +279,11 @@ class _Host:
             _, channels = self._forks.pop(executor.branch)
             for channel in channels:
                 channel.close()
-        self._after_files(executor, lambda: self._ended(executor, code))
+        end = partial(self._ended, executor, code)
+        if leaving := self._leaving.get(executor.branch):  # files of its last call, which is over
+            leaving.afterwards(end)
+        else:
+            self._after_files(executor, end)
 
     def _ended(self, executor: Executor, code: int) -> None:
         executor.close()

@@ -4,29 +4,28 @@ SIGINT raises KeyboardInterrupt while code of a call runs, and does nothing at o
 ends a script ends only its call here: an exception, SystemExit. What ends the process, such as
 os._exit, ends the branch.
 
-To fork, the process forks a child, which forks the copies and ends: so they become the host's
-children, which is told how each of them ends. A copy is the same in all things (memory, seeds,
-working directory) but for what a fork does not carry along: threads.
+A copy that a fork makes (see `copying`) is the same in all things (memory, seeds, working
+directory) but for what a fork does not carry along: threads.
+
+A descriptor is kept in reserve: where a call has opened as many files as there may be, the next
+ones can still run, and close some.
 """
 
-import fcntl
 import io
 import os
 import signal
-import stat
 import sys
 import types
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from sandbox_workers import claims, handlers, sweep, tracebacks, wire, worker
-from sandbox_workers.session import leaving
+from sandbox_workers import claims, handlers, tracebacks, wire, worker
+from sandbox_workers.session import copying, leaving
 from sandbox_workers.session.executor import BadReportError, Channel, frames, place, strict
 from sandbox_workers.tools import figures, notebook
 
 INTERRUPTED = 128 + signal.SIGINT
 _CHUNK = 65536
-_NAMED = 20
 _MAX_REPORT = 64 * 1024
 _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "done": {"type": str, "call": int, "exit": int, "limit": (list, type(None))},
@@ -100,6 +99,7 @@ class _Interpreter:
         self._reader = wire.FrameReader()
         self._pid = os.getpid()
         self._running = False
+        self._reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         signal.signal(signal.SIGINT, self._interrupted)
 
     def serve(self) -> NoReturn:
@@ -133,7 +133,10 @@ class _Interpreter:
             raise KeyboardInterrupt
 
     def _run(self, request: dict[str, Any]) -> tuple[int, list[str] | None]:
-        _redirect(request)
+        try:
+            self._redirect(request)
+        except OSError as error:
+            return 1, _told(error)
         code, limit = 0, None
         try:
             self._running = True
@@ -152,32 +155,41 @@ class _Interpreter:
             self._running = False
         return code, limit
 
+    def _redirect(self, request: dict[str, Any]) -> None:
+        with suppress(OSError):  # there was none left to keep, or the tool closed it
+            os.close(self._reserve)
+        self._reserve = -1
+        _redirect(request)
+        with suppress(OSError):
+            self._reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
     def _fork(self, request: dict[str, Any]) -> None:
-        if hindrance := _threads():
-            self._report({"type": "unforked", "message": hindrance})
-            return
-        _flush()
-        open_files, numbers = _written_files(), _random_state()
-        near, far = os.pipe()
-        if (child := os.fork()) == 0:
-            os.close(near)
-            if (copy := _copies(request["copies"], far)) is not None:
-                self._go_on_as(copy)
-                if request["reseed"]:
-                    _reseed()
-                elif numbers is not None:
-                    sys.modules["random"].setstate(numbers)
-                return
-            os._exit(0)
-        os.close(far)
-        with io.FileIO(near) as told_by_child:
-            outcome = wire.decode(told_by_child.readall())
-        with suppress(ChildProcessError):  # the tool's code ignores SIGCHLD
-            os.waitpid(child, 0)
-        if isinstance(outcome, list):
-            self._report({"type": "forked", "pids": outcome, "open_files": open_files})
-        else:
+        """Fork; a copy comes back from here too, and serves on a channel of its own."""
+        open_files: list[str] = []
+        try:
+            outcome: list[int] | str = copying.hindrance()
+            if not outcome:
+                _flush()
+                open_files = copying.written_files()
+                outcome = self._copied(request)
+        except Exception as error:  # noqa: BLE001  # the tool may have put its own in the place of ours
+            outcome = f"{type(error).__name__}: {claims.words(error)}"
+        if isinstance(outcome, str):
             self._report({"type": "unforked", "message": outcome})
+        elif outcome:
+            self._report({"type": "forked", "pids": outcome, "open_files": open_files})
+
+    def _copied(self, request: dict[str, Any]) -> list[int] | str:
+        numbers = copying.random_state()
+
+        def become(copy: dict[str, Any]) -> None:
+            self._go_on_as(copy)
+            if request["reseed"]:
+                copying.reseed()
+            elif numbers is not None:
+                sys.modules["random"].setstate(numbers)
+
+        return copying.make(request["copies"], become)
 
     def _go_on_as(self, copy: dict[str, Any]) -> None:
         os.close(self._hears)
@@ -190,27 +202,6 @@ class _Interpreter:
         os.dup2(null, 1)
         os.dup2(null, 2)
         os.close(null)
-
-
-def _copies(copies: list[dict[str, Any]], far: int) -> dict[str, Any] | None:
-    """In the child: fork them, and tell their PIDs, or what failed; in a copy, which it is."""
-    pids: list[int] = []
-    try:
-        for copy in copies:
-            pid = os.fork()
-            if pid == 0:
-                os.setpgid(0, 0)
-                os.close(far)
-                return copy
-            pids.append(pid)
-    except OSError as error:
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        words = f"{len(pids)} of {len(copies)} copies could be made: {error}"
-        os.write(far, wire.encode(words))
-        return None
-    os.write(far, wire.encode(pids))
-    return None
 
 
 def _told(error: BaseException) -> list[str] | None:
@@ -241,47 +232,5 @@ def _redirect(request: dict[str, Any]) -> None:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, ValueError, OSError):  # the tool closed it, or took it away
+        with suppress(Exception):  # the tool closed it, took it away, or put its own there
             stream.flush()
-
-
-def _threads() -> str:
-    """Why a fork would lose something that runs; empty where it would not."""
-    count = len(sweep.threads(os.getpid()))
-    if count == 1:
-        return ""
-    own = []
-    if threading := sys.modules.get("threading"):
-        own = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
-    if own:
-        return f"threads run, which no fork carries along: {', '.join(own[:_NAMED])}"
-    return (
-        f"{count - 1} threads of a library run, which no fork carries along; some libraries start "
-        'none when told to before they are imported, such as by os.environ["OPENBLAS_NUM_THREADS"]'
-        ' = "1"'
-    )
-
-
-def _written_files() -> list[str]:
-    """The files that are open for writing: copies share them, and the place in them."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # numbers
-        with suppress(OSError):  # that of the listing
-            fd = int(name)
-            writes = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
-            if fd > 2 and writes and stat.S_ISREG(os.fstat(fd).st_mode):
-                found.append(os.readlink(f"/proc/self/fd/{fd}"))  # noqa: PTH115  # no pathlib here
-    return found[:_NAMED]
-
-
-def _random_state() -> Any:
-    """The state of `random`, which seeds itself anew in every fork; None where it is not in use."""
-    random = sys.modules.get("random")
-    return random.getstate() if random else None
-
-
-def _reseed() -> None:
-    """Go on with other random numbers than all other copies."""
-    for name in ("random", "numpy.random"):
-        if module := sys.modules.get(name):
-            module.seed()

@@ -25,9 +25,15 @@ def place(branch: int) -> str:
 
 
 def make(branch: int) -> str:
-    """Make the outbox of a copy, and return its path."""
-    os.mkdir(place(branch), 0o700)  # noqa: PTH102  # as the worker makes the first one
-    return outbox.make(place(branch))
+    """Make the outbox of a copy, and return its path.
+
+    A copy of that number whose fork failed may have made it already.
+    """
+    with suppress(FileExistsError):
+        os.mkdir(place(branch), 0o700)  # noqa: PTH102  # as the worker makes the first one
+    with suppress(FileExistsError):
+        outbox.make(place(branch))
+    return str(Path(place(branch), Path(_FIRST).name))
 
 
 class Leaving:
@@ -37,6 +43,7 @@ class Leaving:
         self._loop = loop
         self._fd = fd
         self._read: Callable[[], object] | None = None
+        self._ends: list[Callable[[], object]] = []
 
     @classmethod
     def begin(cls, loop: Loop, branch: int, limits: dict[str, int]) -> "Leaving | None":
@@ -54,8 +61,8 @@ class Leaving:
             os.close(far)
         return cls(loop, near)
 
-    def relay(self, take: Callable[[bytes], None], end: Callable[[], None]) -> None:
-        """Hand on what comes, and tell its end."""
+    def relay(self, take: Callable[[bytes], None], end: Callable[[], object]) -> None:
+        """Hand on what comes, once it is to go on, and tell its end."""
 
         def read() -> None:
             data = os.read(self._fd, _READ)
@@ -65,10 +72,15 @@ class Leaving:
             self._loop.forget(self._fd)
             self._read = None
             os.close(self._fd)
-            end()
+            for each in self._ends:
+                each()
 
         self._read = read
-        self.go_on()
+        self._ends.append(end)
+
+    def afterwards(self, call: Callable[[], object]) -> None:
+        """Call behind what its end calls already."""
+        self._ends.append(call)
 
     def go_on(self) -> None:
         """Read in the loop from now on, or again."""
