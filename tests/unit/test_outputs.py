@@ -237,6 +237,30 @@ def test_what_a_dead_process_left_is_swept_and_what_a_live_one_writes_is_not(sto
     assert store.read(writer.close().handle) == b"y" * 1000
 
 
+def test_what_a_dead_process_left_makes_room_for_the_next_output(tmp_path):
+    path = tmp_path / "o"
+    command = [sys.executable, "-c", _DIES, str(path)]
+    left = subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip()
+    assert (path / left).exists()
+    store = OutputStore(path, quota=1000)
+    kept = put(store, b"y" * 900)
+    assert (kept.size, kept.lost) == (900, "")
+    assert not (path / left).exists()
+
+
+def test_room_is_made_in_shares_and_not_anew_for_every_piece(tmp_path, monkeypatch):
+    store = OutputStore(tmp_path / "o", quota=100_000)
+    for _ in range(100):
+        put(store, b"x" * 1000)
+    looks, entries = [], store._directory.entries
+    monkeypatch.setattr(store._directory, "entries", lambda: looks.append(1) or entries())
+    writer = store.begin("stdout")
+    for _ in range(100):
+        writer.write(b"y" * 100)
+    assert writer.close().size == 10_000
+    assert len(looks) == 1
+
+
 def test_a_file_that_a_sweep_took_before_it_was_locked_is_made_anew(store, monkeypatch):
     lock, taken = fcntl.flock, []
 

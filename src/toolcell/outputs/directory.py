@@ -25,6 +25,8 @@ _MINE = 0o600
 _RECOUNT_SECONDS = 2.0
 _MOST = 10_000
 """How many outputs are kept at most: to count them takes a while."""
+_SHARE = 8
+"""One part in so many of the quota is cleared at once: each time, all files are looked at."""
 
 
 class Entry(NamedTuple):
@@ -135,24 +137,37 @@ class Directory:
     def _make_room(self, wanted: int) -> None:
         entries = self.entries()
         total, count = sum(entry.size for entry in entries), len(entries)
-        for entry in entries:
-            if total + wanted <= self._quota and count < _MOST:
-                break
-            if entry.finished:  # what is being written is left alone
-                self.remove(entry.handle)
-                total, count = total - entry.size, count - 1
+        if total + wanted > self._quota or count >= _MOST:
+            most = self._quota - self._quota // _SHARE
+            for entry in sorted(entries, key=lambda entry: entry.finished):
+                if total + wanted <= most and count < _MOST:
+                    break
+                if self._clear(entry):
+                    total, count = total - entry.size, count - 1
         self._total, self._counted = total, time.monotonic()
 
-    def _remove_if_left(self, handle: str) -> None:
+    def _clear(self, entry: Entry) -> bool:
+        """Remove an entry that nobody is writing; returns whether it is gone."""
+        if not entry.finished:
+            with suppress(OSError):  # one that cannot be removed only keeps its room
+                return self._remove_if_left(entry.handle)
+            return False
+        self.remove(entry.handle)
+        return True
+
+    def _remove_if_left(self, handle: str) -> bool:
         try:
             fd = os.open(self.path / handle, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
-            return
+            return True
         try:
-            with suppress(BlockingIOError):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # It may have been finished since it was listed.
-                if not (self.path / f"{handle}.json").exists():
-                    self.remove(handle)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # It may have been finished since it was listed.
+            if (self.path / f"{handle}.json").exists():
+                return False
+            self.remove(handle)
+        except BlockingIOError:
+            return False
         finally:
             os.close(fd)
+        return True

@@ -53,7 +53,6 @@ class OutputStore:
         self.path = place.absolute()
         self._directory = Directory(self.path, quota)
         self._cap = cap
-        self._swept = False
 
     def begin(self, kind: Kind, **facts: Any) -> OutputWriter:
         """Begin an output; takes what `OutputWriter` does."""
