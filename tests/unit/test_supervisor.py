@@ -74,13 +74,14 @@ async def test_the_evidence_of_a_call_is_what_came_through_its_pipes(peer):
     assert descriptors() == before - 7, "six ends, and the pipe that ended the process"
 
 
+@pytest.mark.parametrize("grace", [0, 2])
 async def test_files_behind_the_account_come_with_the_report_and_nothing_ends_them_early(
-    peer, tmp_path
+    peer, tmp_path, grace
 ):
     store = OutputStore(tmp_path / "outputs")
     cell = peer.cell()
     await cell.ready()
-    made = Supervisor(cell, Limits(), None, Shelf(store))
+    made = Supervisor(cell, Limits(grace=grace), None, Shelf(store))
     call = asyncio.create_task(made.run(prepared(define(greet), name="Ada"), None, 10.0))
     await asyncio.sleep(0)
     peer.send(REPLY)

@@ -154,15 +154,20 @@ class Supervisor:
         cell.close_end("request")
 
     def _deadline(self) -> None:
-        if self._limits.grace and self._killed is None and not self._ended.done():
+        if self._limits.grace and self._killed is None and self._runs:
             self._killed = "wall"
             self._cell.terminate()
             self._timers.append(self._loop.call_later(self._limits.grace, self._kill, "wall"))
         else:
             self._kill("wall")
 
+    @property
+    def _runs(self) -> bool:
+        """Whether the call can still meet a limit."""
+        return not self._ended.done() and not self._last_word.began
+
     def _kill(self, why: Killed) -> None:
-        if not self._ended.done() and not self._last_word.began:
+        if self._runs:
             self._killed = self._killed or why
             self._end_call()
 
