@@ -47,10 +47,12 @@ class Keeping:
 
     def close(self) -> Artifact | RefusedArtifact:
         """Keep the file if all of it could be kept."""
-        stored = self._begun(b"").close()
+        writer = self._begun(b"")
+        if writer.lost:
+            writer.discard()
+            return RefusedArtifact(name=self._name, reason=writer.lost)
+        stored = writer.close()
         if stored.lost:
-            self._begun(b"").discard()
-            self._shelf.store.prune(handles=[stored.handle])
             return RefusedArtifact(name=self._name, reason=stored.lost)
         return Artifact(
             handle=stored.handle,
