@@ -8,6 +8,7 @@ committed is put back.
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -270,6 +271,9 @@ def _tidy(plan: _Plan) -> None:
     workspace = Path.cwd()
     for place, state in plan.after.items():
         above = place.parent
-        while state is None and above != workspace and above.is_dir() and not any(above.iterdir()):
-            above.rmdir()
-            above = above.parent
+        # The patch is applied by now: a directory that has to stay, such as one that something is
+        # mounted on, is no failure of it.
+        with suppress(OSError):
+            while state is None and above != workspace and not any(above.iterdir()):
+                above.rmdir()
+                above = above.parent

@@ -539,3 +539,16 @@ def test_many_hunks_that_do_not_apply_are_counted_not_searched(workspace):
     assert "hunk 12 " in said
     assert "hunk 13 " not in said
     assert len(said) < 4000
+
+
+def test_a_directory_that_cannot_be_removed_is_no_failure_of_the_patch(monkeypatch):
+    Path("sub").mkdir()
+    Path("g.txt").rename("sub/g.txt")
+
+    def busy(place):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "rmdir", busy)
+    told = apply_patch("--- a/sub/g.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n")
+    assert "deleted sub/g.txt" in told
+    assert list(Path("sub").iterdir()) == []
