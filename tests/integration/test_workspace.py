@@ -210,15 +210,13 @@ async def test_a_policy_replaced_by_the_operator_stays_protected(
         assert policy.read_text() == _POLICY + "# edited"
 
 
-async def test_a_workspace_that_was_named_by_a_link_is_found_by_that_name_too(
-    runner: Any, workspace: Path
-) -> None:
-    (workspace / "file").write_text("here")
+async def test_a_workspace_that_was_named_by_a_link_is_found_by_that_name_too(runner: Any) -> None:
     # Not below /tmp, where a cell has a file system of its own.
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as elsewhere:
-        Path(elsewhere).chmod(0o755)
-        link = Path(elsewhere) / "link"
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        workspace, link = Path(place, "workspace"), Path(place, "link")
+        workspace.mkdir()
         link.symlink_to(workspace)
+        (workspace / "file").write_text("here")
         run = runner(lend=link)
         for path in ("file", f"{workspace}/file", f"{link}/file"):
             assert (await run("read_file", path=path)).output == "here", path
