@@ -23,9 +23,10 @@ can forge, stop or kill any of it: it then breaks its own session, and nothing e
     controller:  {"type": "session", "kind", "limits"}
                  {"type": "call", "branch", "call", "code", "stdin"}    text; base64 or null
                  {"type": "interrupt", "call", "again"}
+                 {"type": "hold", "call", "held"}                       read its output, or not
                  {"type": "fork", "branch", "copies", "reseed"}         numbers of new branches
                  {"type": "kill", "branch"}
-    host:        {"type": "done", "branch", "call", "exit", "limit", "earlier", "earlier_total"}
+    host:        {"type": "done", "branch", "call", "exit", "error", "earlier", "earlier_total"}
                  {"type": "forked", "branch", "open_files"}
                  {"type": "unforked", "branch", "message"}
                  {"type": "ended", "branch", "exit", "why"}             the executor did

@@ -90,6 +90,7 @@ class Executor:
         self.channel = channel
         self.call = 0  # none
         self.reported = False  # that its call is over
+        self.held = False  # its output waits where it is written
         self.last = 0  # how the call before ended
         self._interrupted = self._gone = False
         self._syncs = self._first_sync = 0
@@ -128,7 +129,7 @@ class Executor:
         if self._stdin >= 0:
             os.close(self._stdin)
         self.call, self.outputs, self._stdin = 0, None, -1
-        self.reported = self._interrupted = False
+        self.reported = self._interrupted = self.held = False
 
     def since(self) -> tuple[bytes, int]:
         """What leftovers of earlier calls wrote until this moment."""

@@ -96,6 +96,8 @@ class _Host:
         while (request := self._requests.next()) is not None:
             if request["type"] == "interrupt":
                 self._interrupt(request)
+            elif request["type"] == "hold":
+                self._hold(request)
             elif executor := self._executors.get(request["branch"]):
                 getattr(self, f"_do_{request['type']}")(executor, request)
             # Otherwise it ended, and the controller is about to hear of that.
@@ -105,13 +107,23 @@ class _Host:
             if executor.call == request["call"] and not executor.reported:
                 executor.interrupt(again=request["again"])
 
+    def _hold(self, request: dict[str, Any]) -> None:
+        """Read no output of a call for a while: its reader is slow, and the others' are not."""
+        for executor in self._executors.values():
+            if executor.call == request["call"] and executor.outputs is not None:
+                executor.held = request["held"]
+                if executor.held:
+                    executor.outputs.pause()
+                elif not self._out.busy and not executor.reported:
+                    self._relay(executor)
+
     def _do_call(self, executor: Executor, request: dict[str, Any]) -> None:
         given = request["stdin"]
         try:
             executor.begin(request, None if given is None else binascii.a2b_base64(given))
         except OSError as error:
-            limit = ["open_files", type(error).__name__, str(error)]
-            self._done(executor, {"call": request["call"], "exit": 1, "limit": limit})
+            claim = ["open_files", type(error).__name__, str(error)]
+            self._done(executor, {"call": request["call"], "exit": 1, "error": claim})
             return
         if not self._out.busy:
             self._relay(executor)
@@ -203,7 +215,7 @@ class _Host:
             branch=executor.branch,
             call=report["call"],
             exit=report["exit"],
-            limit=report["limit"],
+            error=report["error"],
             earlier=binascii.b2a_base64(earlier, newline=False).decode(),
             earlier_total=total,
         )
@@ -231,7 +243,7 @@ class _Host:
     # Output, and ends.
 
     def _relay(self, executor: Executor) -> None:
-        if executor.outputs is not None:
+        if executor.outputs is not None and not executor.held:
             executor.outputs.relay(self._sink(executor.call))
 
     def _sink(self, call: int) -> Callable[[int, bytes], None]:

@@ -28,7 +28,7 @@ INTERRUPTED = 128 + signal.SIGINT
 _CHUNK = 65536
 _MAX_REPORT = 64 * 1024
 _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "done": {"type": str, "call": int, "exit": int, "limit": (list, type(None))},
+    "done": {"type": str, "call": int, "exit": int, "error": (list, type(None))},
     "forked": {"type": str, "pids": list, "open_files": list},
     "unforked": {"type": str, "message": str},
 }
@@ -109,12 +109,12 @@ class _Interpreter:
                 self._fork(request)
                 continue
             try:
-                code, limit = self._run(request)
+                code, claim = self._run(request)
             except KeyboardInterrupt:  # it came between two lines of ours
-                self._running, code, limit = False, INTERRUPTED, None
+                self._running, code, claim = False, INTERRUPTED, None
             if os.getpid() != self._pid:  # the call forked, and this is the child's end
                 os._exit(code)
-            self._report({"type": "done", "call": request["call"], "exit": code, "limit": limit})
+            self._report({"type": "done", "call": request["call"], "exit": code, "error": claim})
         os._exit(0)
 
     def _next(self) -> dict[str, Any] | None:
@@ -137,7 +137,7 @@ class _Interpreter:
             self._redirect(request)
         except OSError as error:
             return 1, _told(error)
-        code, limit = 0, None
+        code, claim = 0, None
         try:
             self._running = True
             try:
@@ -148,12 +148,12 @@ class _Interpreter:
             except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
                 interrupted = isinstance(error, KeyboardInterrupt)
                 code = INTERRUPTED if interrupted else 1
-                limit = _told(error)
+                claim = _told(error)
                 code = handlers.exit_code(error) if not interrupted else _shown(error)
             _flush()
         finally:
             self._running = False
-        return code, limit
+        return code, claim
 
     def _redirect(self, request: dict[str, Any]) -> None:
         with suppress(OSError):  # there was none left to keep, or the tool closed it
@@ -205,9 +205,11 @@ class _Interpreter:
 
 
 def _told(error: BaseException) -> list[str] | None:
-    """The limit that an exception tells of, its class and words."""
-    kind = claims.limit_of(error)
-    return [kind, type(error).__name__, claims.words(error)] if kind else None
+    """The limit that an exception tells of, or that it is one; its class and words."""
+    if isinstance(error, SystemExit | KeyboardInterrupt):
+        return None
+    kind = claims.limit_of(error) or "exception"
+    return [kind, claims.words(type(error).__name__), claims.words(error)]
 
 
 def _shown(error: BaseException) -> int:

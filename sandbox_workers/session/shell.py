@@ -89,7 +89,7 @@ def _message(number: int, status: int, own: int) -> dict[str, Any]:
         return {"type": "missed"}
     if number >= _SYNC:
         return {"type": "synced", "number": number - _SYNC}
-    return {"type": "done", "call": number, "exit": status, "limit": None}
+    return {"type": "done", "call": number, "exit": status, "error": None}
 
 
 def setup() -> bytes:

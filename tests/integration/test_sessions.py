@@ -39,7 +39,11 @@ async def test_both_kinds_keep_their_state_through_what_fails_and_what_takes_too
     await run("shell_session", command="cd /tmp; f() { echo $X; }; X=kept")
     failed = await run("python_session", code="x.append(2)\n1/0")
     assert category(failed) == "exit_code"
-    assert "ZeroDivisionError" in failed.for_llm()
+    assert "the code raised ZeroDivisionError: division by zero" in failed.for_llm()
+    assert "state is kept" in failed.for_llm()
+    left = await run("python_session", code="import sys; sys.exit(3)")
+    assert "the code ended with code 3" in left.for_llm()
+    assert "the command ended with code 1" in (await run("shell_session", command="false")).for_llm()
     slow = await asyncio.gather(
         run("python_session", code="print('so far', flush=True)\nwhile True: pass", timeout=0.3),
         run("shell_session", command="echo so far; sleep 60", timeout=0.3),
@@ -52,7 +56,7 @@ async def test_both_kinds_keep_their_state_through_what_fails_and_what_takes_too
     assert (await run("python_session", code="x")).output == "[1, 2]\n"
     assert (await run("shell_session", command="pwd; f")).output == "/tmp\nkept\n"
     infos = [(info.kind, info.name, info.calls) for info in run.controller.sessions.list()]
-    assert infos == [("python", "main", 4), ("shell", "main", 3)]
+    assert infos == [("python", "main", 5), ("shell", "main", 4)]
 
 
 @pytest.mark.parametrize("rung", RUNGS)

@@ -115,8 +115,14 @@ class Host:
         assert self.process.stdout is not None
         fd = self.process.stdout.fileno()
         if select.select([fd], [], [], max(seconds, 0))[0]:
-            self.said += self.dialogue.feed(os.read(fd, 65536))
+            self.said += said(self.dialogue, os.read(fd, 65536))
             assert self.dialogue.problem is None, self.dialogue.problem
+
+
+def said(dialogue: Dialogue, data: bytes) -> list[Message]:
+    """What some bytes say."""
+    dialogue.feed(data)
+    return list(iter(dialogue.next, None))
 
 
 def _made(directory: Path) -> Path:

@@ -35,7 +35,7 @@ ROOMS = {
             "cells.pipe",
             "cells.conversation",
         ],
-        *["cells.parcels", "cells.account", "cells.tree", "cells.cell", "cells.process"],
+        *["cells.parcels", "cells.tree", "cells.cell", "cells.process"],
     ],
     4: [
         "pages",
@@ -47,6 +47,8 @@ ROOMS = {
         "cells.declared",
         "cells.survey",
         "cells.captures",
+        "cells.arriving",
+        "cells.account",
         "cells.watch",
         "cells.supervisor",
         "cells.attestation",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sandbox_workers import outbox, plain_files
 from toolcell.cells.parcels import Parcels
-from toolcell.model import Artifact, RefusedArtifact
+from toolcell.model import Artifact, Limits, RefusedArtifact
 
 LIMITS = {"artifacts": 4, "artifact_size": 1000, "artifact_total": 2500}
 
@@ -64,7 +64,7 @@ def sent(scratch, limits=None):
 
 def received(data):
     basket = Basket()
-    parcels = Parcels(basket)
+    parcels = Parcels(basket, Limits())
     parcels.feed(data)
     parcels.finish()
     return basket.files, {each.name: each.reason for each in parcels.refused}
@@ -190,9 +190,9 @@ def test_a_device_is_a_device_whoever_makes_it():
 
 @given(st.lists(st.integers(1, 40), min_size=1))
 def test_parcels_do_not_depend_on_how_the_bytes_are_cut(cuts):
-    data = b'{"name":"a","size":5}\n12\n45{"name":"b","refused":"no"}\n{"end":true}\nrest'
+    data = b'{"name":"a","size":5}\n12\n45{"name":"b","refused":"no"}\n{"end":true}\n'
     basket = Basket()
-    parcels = Parcels(basket)
+    parcels = Parcels(basket, Limits())
     for cut in cuts * len(data):
         parcels.feed(data[:cut])
         data = data[cut:]
@@ -210,14 +210,36 @@ def test_what_did_not_come_whole_is_not_kept(length):
     assert "ended before all" in refused[""]
 
 
-@pytest.mark.parametrize("line", [b"no json", b'{"name":1,"size":2}', b"[]", b"x" * 70000])
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"no json",
+        b"[]",
+        b"x" * 70000,
+        b'{"name":1,"size":2}',
+        b'{"name":"a","size":-5}',
+        b'{"name":"a","size":true}',
+        b'{"name":"a","size":1,"more":1}',
+        b'{"name":"","size":1}',
+        b'{"name":"a\\u0000","size":1}',
+        b'{"name":"%s","size":1}' % (b"x" * 2000),
+        b'{"name":"a","size":%d}' % 10**9,
+        b'{"name":"a","refused":"%s"}' % (b"x" * 500),
+        b'{"more":0}',
+        b'{"more":%d}' % 10**400,
+        b'{"end":1}',
+        b'{"end":true}\nx',
+    ],
+    ids=lambda line: repr(line[:40]),
+)
 def test_a_line_that_cannot_be_read_ends_it(line):
     _, refused = received(line + b"\n" + b'{"name":"a","size":1}\n1')
     assert "cannot be read" in refused[""]
 
 
 def test_without_a_shelf_files_are_passed_over_and_said_to_be():
-    parcels = Parcels(None)
+    parcels = Parcels(None, Limits())
     parcels.feed(b'{"name":"a","size":2}\n12{"end":true}\n')
     assert [each.reason for each in parcels.refused] == ["nothing keeps artifacts here"]
 
@@ -225,8 +247,48 @@ def test_without_a_shelf_files_are_passed_over_and_said_to_be():
 @pytest.mark.attack
 def test_a_name_cannot_hide_what_it_is():
     entry = {"name": "\x1b[2J\u202egnp.exe" + "x" * 500, "refused": "no"}
-    parcels = Parcels(None)
+    parcels = Parcels(None, Limits())
     parcels.feed(json.dumps(entry).encode() + b"\n")
     name = parcels.refused[0].name
     assert len(name) == 200
     assert name.isascii()
+
+
+@pytest.mark.attack
+def test_no_more_is_taken_than_one_call_may_have():
+    limits = Limits(artifacts=4, artifact_size=1000, artifact_total=2500)
+    file, refusal = b'{"name":"a","size":%d}\n', b'{"name":"a","refused":"no"}\n'
+    floods = {
+        "files": (file % 0 * 1000, 4, 1),
+        "bytes": ((file % 900 + b"x" * 900) * 1000, 2, 1),
+        "refusals": (refusal * 1000, 0, 65),
+    }
+    for flood, kept, refused in floods.values():
+        parcels = Parcels(Basket(), limits)
+        parcels.feed(flood)
+        assert parcels.problem
+        assert (len(parcels.artifacts), len(parcels.refused)) == (kept, refused)
+    parcels = Parcels(Basket(), limits)
+    parcels.feed(file % 0 * 4 + refusal * 33 + b'{"more":5}\n{"end":true}\n')
+    assert not parcels.problem, "the control: as much as an outbox sends"
+
+
+_VALUES = st.sampled_from([None, True, "a", "", [], 1.5]) | st.integers(-2, 30)
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(["name", "size", "refused", "more", "end"]), _VALUES).map(
+            lambda entry: json.dumps(entry).encode() + b"\n"
+        )
+        | st.binary(max_size=30),
+        max_size=12,
+    )
+)
+def test_no_bytes_crash_the_parcels_or_make_them_grow(pieces):
+    parcels = Parcels(Basket(), Limits(artifacts=3, artifact_size=20))
+    for piece in pieces:
+        parcels.feed(piece)
+    parcels.finish()
+    assert len(parcels.artifacts) <= 3
+    assert len(parcels.refused) <= 70

@@ -18,8 +18,10 @@ from toolcell.sessions.protocol import (
     Unforked,
 )
 
+from .hosting import said
+
 DONE = {
-    **{"type": "done", "branch": 0, "call": 1, "exit": 0, "limit": None},
+    **{"type": "done", "branch": 0, "call": 1, "exit": 0, "error": None},
     **{"earlier": "", "earlier_total": 0},
 }
 ENDED = {"type": "ended", "branch": 0, "exit": 3, "why": ""}
@@ -38,11 +40,11 @@ def running():
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_a_call_is_its_output_in_order_and_then_its_end_however_the_bytes_are_cut(size):
     dialogue = running()
-    told = DONE | {"earlier": "b2xk", "earlier_total": 9, "limit": ["memory", "MemoryError", ""]}
-    said = output(1, b"out") + output(1, b"err", STDERR) + records.message(told)
+    told = DONE | {"earlier": "b2xk", "earlier_total": 9, "error": ["memory", "MemoryError", ""]}
+    data = output(1, b"out") + output(1, b"err", STDERR) + records.message(told)
     found = []
-    for start in range(0, len(said), size):
-        found += dialogue.feed(said[start : start + size])
+    for start in range(0, len(data), size):
+        found += said(dialogue, data[start : start + size])
     assert found == [
         Output(1, "stdout", b"out"),
         Output(1, "stderr", b"err"),
@@ -56,22 +58,22 @@ def test_a_fork_makes_branches_that_run_and_end_apart():
     dialogue = Dialogue()
     dialogue.fork(0, 2, reseed=False)
     told = {"type": "forked", "branch": 0, "open_files": ["/log"]}
-    assert dialogue.feed(records.message(told)) == [Forked(0, (1, 2), ("/log",))]
+    assert said(dialogue, records.message(told)) == [Forked(0, (1, 2), ("/log",))]
     assert [dialogue.call(branch, "", None)[0] for branch in (2, 0, 1)] == [1, 2, 3]
-    assert dialogue.feed(output(3, b"of 1") + records.message(ENDED | {"branch": 1})) == [
+    assert said(dialogue, output(3, b"of 1") + records.message(ENDED | {"branch": 1})) == [
         Output(3, "stdout", b"of 1"),
         Ended(1, 3, ""),
     ]
     assert dialogue.living == 2
     refused = {"type": "unforked", "branch": 0, "message": "threads"}
-    dialogue.feed(records.message(DONE | {"call": 2}))
+    said(dialogue, records.message(DONE | {"call": 2}))
     dialogue.fork(0, 1, reseed=True)
-    assert dialogue.feed(records.message(refused)) == [Unforked(0, "threads")]
+    assert said(dialogue, records.message(refused)) == [Unforked(0, "threads")]
     assert dialogue.problem is None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         records.head(9, 0, 0),
         records.head(STDOUT, 1, records.MAX_BODY + 1),
@@ -89,27 +91,31 @@ def test_a_fork_makes_branches_that_run_and_end_apart():
         records.message(DONE | {"branch": 1}),
         records.message(DONE | {"earlier": "?"}),
         records.message(DONE | {"earlier": "b2xk", "earlier_total": 2}),
-        records.message(DONE | {"limit": ["memory"]}),
-        records.message(DONE | {"limit": ["wall", "", ""]}),
+        records.message(DONE | {"earlier_total": 10**30}),
+        records.message(DONE | {"call": 10**30}),
+        output(1, b""),
+        records.message(DONE | {"error": ["memory"]}),
+        records.message(DONE | {"error": ["exception", "E", "x" * 5000]}),
+        records.message(DONE | {"error": ["wall", "", ""]}),
         records.message(ENDED | {"exit": -65}),
         records.message({"type": "forked", "branch": 0, "open_files": []}),
         records.message(DONE) + records.message(DONE),
         records.message(ENDED) + output(1, b"after its end"),
     ],
-    ids=lambda said: repr(said[9:60]),
+    ids=lambda data: repr(data[9:60]),
 )
-def test_what_no_host_says_breaks_the_dialogue_for_good(said):
+def test_what_no_host_says_breaks_the_dialogue_for_good(data):
     dialogue = running()
-    dialogue.feed(said)
+    said(dialogue, data)
     assert dialogue.problem
-    assert dialogue.feed(output(1, b"more")) == []
+    assert said(dialogue, output(1, b"more")) == []
 
 
 @given(st.lists(st.binary(max_size=200) | st.binary(max_size=40).map(lambda b: output(1, b))))
 def test_no_bytes_crash_the_reader(pieces):
     dialogue = running()
     for piece in pieces:
-        dialogue.feed(piece)
+        said(dialogue, piece)
 
 
 _JSON = st.recursive(
@@ -129,7 +135,7 @@ def test_no_message_crashes_the_reader(base, changes, forking):
     if forking:
         dialogue.fork(0, 1, reseed=False)
     body = json.dumps(base | changes).encode()
-    for message in dialogue.feed(records.head(MESSAGE, 0, len(body)) + body):
+    for message in said(dialogue, records.head(MESSAGE, 0, len(body)) + body):
         assert isinstance(message, Done | Ended | Forked | Unforked)
 
 

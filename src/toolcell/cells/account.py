@@ -4,11 +4,13 @@ It comes on the status pipe (see `sandbox_workers.init` and `sandbox_workers.out
 break behind the account says that files follow.
 """
 
+import asyncio
 from typing import Any, NamedTuple
 
 from sandbox_workers import wire
-from toolcell.cells.parcels import Parcels, Shelf
-from toolcell.model import LeftFiles
+from toolcell.cells.arriving import Arriving
+from toolcell.cells.parcels import Shelf
+from toolcell.model import LeftFiles, Limits
 
 
 class Account(NamedTuple):
@@ -47,38 +49,31 @@ def read_account(line: bytes | None) -> Account | None:
 class LastWord:
     """What init says, as it comes; files go to the shelf."""
 
-    def __init__(self, shelf: Shelf | None) -> None:
-        self._shelf = shelf
+    def __init__(self, shelf: Shelf | None, limits: Limits) -> None:
+        self.arriving = Arriving(shelf, limits)
+        self.has_files = False
+        """Whether it sends files."""
         self._line: bytes | None = None
-        self._files: Parcels | None = None
 
     @property
     def began(self) -> bool:
         """Whether init has spoken: the call is over then."""
         return self._line is not None
 
-    @property
-    def has_files(self) -> bool:
-        """Whether it sends files."""
-        return self._files is not None
+    def feed(self, data: bytes) -> "asyncio.Future[None] | None":
+        """Take bytes as they were read; init writes its account at once.
 
-    def feed(self, data: bytes) -> None:
-        """Take bytes as they were read; init writes its account at once."""
-        if self._files is not None:
-            self._files.feed(data)
-            return
-        self._line, files_follow, rest = data.partition(b"\n")
-        if files_follow:
-            self._files = Parcels(self._shelf)
-            self._files.feed(rest)
+        Where a future comes back, no more is to be fed until it is done.
+        """
+        if not self.has_files:
+            self._line, files_follow, data = data.partition(b"\n")
+            self.has_files = bool(files_follow)
+        return self.arriving.feed(data) if self.has_files else None
 
     def account(self) -> Account | None:
         """The account; None where init was killed before it could say."""
         return read_account(self._line)
 
-    def files(self) -> LeftFiles:
+    async def files(self) -> LeftFiles:
         """The files, now that no more will come."""
-        if self._files is None:
-            return LeftFiles()
-        self._files.finish()
-        return LeftFiles(artifacts=tuple(self._files.artifacts), refused=tuple(self._files.refused))
+        return await self.arriving.finish()

@@ -73,7 +73,8 @@ class Supervisor:
         self._spilling: dict[Stream, asyncio.Future[None]] = {}
         self._untapped: asyncio.Future[None] = self._loop.create_future()
         self._failed: BaseException | None = None
-        self._last_word = LastWord(shelf)
+        self._last_word = LastWord(shelf, limits)
+        self._keeping: asyncio.Future[None] | None = None
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self, prepared: PreparedToolCall, stdin: bytes | None, wall: float) -> Report:
@@ -100,11 +101,12 @@ class Supervisor:
             try:
                 await self._settle()
                 report = await self._with_output(self._report(time.perf_counter() - began))
+                left = await self._last_word.files()
             finally:
                 self._release()
         if self._failed is not None:
             raise self._failed
-        return report
+        return report.model_copy(update={"left": left})
 
     def cancel(self) -> None:
         """End the call now; its report says so and keeps the output so far.
@@ -136,10 +138,20 @@ class Supervisor:
         if data is None:
             return
         if data:
-            word.feed(data)
+            self._keeping = word.feed(data)
             self._kill_in_time()
-        if not data or not word.has_files:
+        if not data or not word.has_files or self._keeping:
             self._loop.remove_reader(self._cell.status)
+        if self._keeping:
+            self._keeping.add_done_callback(self._hear_on)
+
+    def _hear_on(self, keeping: "asyncio.Future[None]") -> None:
+        """Take more, now that what came before is kept."""
+        if not keeping.cancelled() and (error := keeping.exception()):
+            self._fail(error)
+        if not self._ended.done() and self._cell.status >= 0:
+            self._kill_in_time()
+            self._loop.add_reader(self._cell.status, self._hear)
 
     def _send(self) -> None:
         cell = self._cell
@@ -258,8 +270,7 @@ class Supervisor:
                 await asyncio.wait([self._ended], timeout=left)
         # What was in the pipes at the end, and no more: a tool may have lent a copy of its
         # end to someone who goes on writing.
-        while told := _read_some(self._cell.status):
-            self._last_word.feed(told)
+        await self._settle_files()
         left = _readable_bytes(self._cell.reply)
         while left > 0 and (data := self._read_reply()):
             left -= data
@@ -272,6 +283,15 @@ class Supervisor:
                     break
                 left -= data
             await self._tapped(stream)
+
+    async def _settle_files(self) -> None:
+        while True:
+            if self._keeping:
+                await asyncio.wait([self._keeping])
+            told = _read_some(self._cell.status)
+            if not told:
+                return
+            self._keeping = self._last_word.feed(told)
 
     async def _tapped(self, stream: Stream) -> None:
         """Wait until the tap has dealt with what it was given of a stream, or will not any more."""
@@ -287,6 +307,7 @@ class Supervisor:
         for task in self._taps.values():
             task.cancel()
         self._captures.abandon()
+        self._last_word.arriving.abandon()
         if self._cell.request >= 0:
             self._loop.remove_writer(self._cell.request)
         cell = self._cell
@@ -317,7 +338,6 @@ class Supervisor:
             seconds=seconds,
             gone=self._ended.done() and not self._cell.lost,
             mechanism=self._mechanism(),
-            left=self._last_word.files(),
         )
 
     async def _with_output(self, report: Report) -> Report:

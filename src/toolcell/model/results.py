@@ -142,6 +142,8 @@ class SessionOutcome(Frozen):
             parts.append(f"[session: its state is lost: {self.ended}]")
         elif error and error.category in _INTERRUPTED:
             parts.append("[session: the call was interrupted; the session's state is kept]")
+        elif error:
+            parts.append("[session: its state is kept]")
         return parts
 
 

@@ -222,6 +222,10 @@ def _by_answer(report: Report, definition: ToolDefinition, limits: Limits) -> Er
         )
     if report.reply and report.reply["type"] == "error":
         claimed = _claimed(report.reply)
+        if claimed.category is Category.EXCEPTION and definition.answers == "exit":
+            return ErrorInfo(
+                category=Category.EXIT_CODE, message=f"the code raised {claimed.message}"
+            )
         if claimed.category is Category.EXCEPTION:
             return _at_a_limit(report, limits, claimed.message) or claimed
         return claimed
@@ -229,7 +233,7 @@ def _by_answer(report: Report, definition: ToolDefinition, limits: Limits) -> Er
         used = report.usage.cpu_seconds if report.usage else 0.0
         if report.exit in _BY_CPU_LIMIT and used >= limits.cpu:
             return _over_cpu(limits)
-        words = _exit_words(report.exit)
+        words = f"{_who_ended(report, definition)} with code {report.exit}{_meaning(report.exit)}"
         return _at_a_limit(report, limits, words) or ErrorInfo(
             category=Category.EXIT_CODE, message=words
         )
@@ -257,15 +261,21 @@ def _claimed(reply: dict[str, Any]) -> ErrorInfo:
     )
 
 
-def _exit_words(code: int) -> str:
-    text = f"the process exited with code {code}"
+def _who_ended(report: Report, definition: ToolDefinition) -> str:
+    """What it was that ended with a code: in a session that goes on, no process did."""
+    if report.session is None or report.session.state == "lost":
+        return "the process exited"
+    return "the command ended" if definition.session == "shell" else "the code ended"
+
+
+def _meaning(code: int) -> str:
     if code == 126:
-        return f"{text} (a shell says so of a command that cannot be executed)"
+        return " (a shell says so of a command that cannot be executed)"
     if code == 127:
-        return f"{text} (a shell says so of a command that is not found)"
+        return " (a shell says so of a command that is not found)"
     if 128 < code < 128 + 65:
-        return f"{text} (a shell says so where a command was ended by {signal_name(code - 128)})"
-    return text
+        return f" (a shell says so where a command was ended by {signal_name(code - 128)})"
+    return ""
 
 
 def signal_number(name: str) -> int:

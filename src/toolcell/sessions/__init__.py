@@ -1,7 +1,9 @@
 """Sessions: cells that live for many calls and keep what those did.
 
 protocol   what is said between a session's host and the controller, without I/O
-running    one call that runs in a session: what it wrote, why it is being ended
+lane       pieces that are dealt with one after another
+evidence   what came of a call: its streams, their tap, its files
+running    one call that runs in a session: how much of it waits, why it is being ended
 link       one cell: frames go, messages come in order, and it ends
 session    that cell's branches: calls in them, interrupts, ends
 names      which session a call means, and what is told of those that ended

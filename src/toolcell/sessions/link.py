@@ -1,14 +1,14 @@
 """The link to one session's cell: frames go, messages come in their order, and the cell ends.
 
-Nothing more is read while something has to be done with what came before: output that is being
-spilled, or a tap that takes its time. So a slow reader slows the cell, and memory stays bounded.
+What is said is taken as soon as it comes, and the host itself holds up a call whose output waits
+for its reader, so that nobody else's does. Only where more waits than an honest host can have on
+its way, nothing more is read: memory stays bounded.
 The end is init's pidfd, and is told once all that the host said before is taken.
 """
 
 import asyncio
 import os
-from collections import deque
-from collections.abc import Iterable
+import select
 from typing import Protocol
 
 from toolcell.cells.account import Account, read_account
@@ -28,8 +28,8 @@ class Party(Protocol):
         """Take what the host said next."""
         ...
 
-    def pending(self) -> "Iterable[asyncio.Future[None]]":
-        """What has to be done before more is taken."""
+    def full(self) -> bool:
+        """Whether no more can be taken now; `Link.proceed` is called when that changes."""
         ...
 
     def broken(self, problem: str, /) -> None:
@@ -51,9 +51,8 @@ class Link:
         self._party = party
         self._loop = asyncio.get_running_loop()
         self._unsent = bytearray()
-        self._queue: deque[Message] = deque()
         self._status = b""
-        self._gone = False
+        self._gone = self._broken = False
         self._reads_left = _LAST_READS
         self._killing: asyncio.TimerHandle | None = None
         self._loop.add_reader(cell.pidfd, self._end)
@@ -75,24 +74,31 @@ class Link:
         seconds = _SWEEP_SECONDS if self._cell.sweeps else _ACCOUNT_SECONDS
         self._killing = self._loop.call_later(seconds, self._cell.kill)
 
+    @property
+    def behind(self) -> bool:
+        """Whether the host said something that was not read yet."""
+        if self._cell.closed:
+            return False
+        poll = select.poll()
+        poll.register(self._cell.stdout, select.POLLIN)
+        return bool(poll.poll(0))
+
     def proceed(self) -> None:
-        """Take what came, as far as nothing has to be done first; then read more."""
+        """Take what came, as long as the party can; then read more."""
         while not self._cell.closed:
-            if waiting := list(self._party.pending()):
+            if self._party.full():
                 self._loop.remove_reader(self._cell.stdout)
-                for each in waiting:
-                    each.add_done_callback(self._proceed_after)
                 return
-            if self._queue:
-                self._party.take(self._queue.popleft())
+            if message := self._dialogue.next():
+                self._party.take(message)
+            elif self._dialogue.problem and not self._broken:
+                self._broken = True
+                self._party.broken(self._dialogue.problem)
             elif not self._gone:
                 self._loop.add_reader(self._cell.stdout, self._read)
                 return
             elif not self._read_last():
                 self._release()
-
-    def _proceed_after(self, _: "asyncio.Future[None]") -> None:
-        self.proceed()
 
     def _write(self) -> None:
         try:
@@ -118,9 +124,8 @@ class Link:
         if not data:
             self._loop.remove_reader(self._cell.stdout)
             return False
-        self._queue += self._dialogue.feed(data)
-        if self._dialogue.problem:
-            self._party.broken(self._dialogue.problem)
+        if self._dialogue.problem is None:
+            self._dialogue.feed(data)
         return True
 
     def _read_last(self) -> bool:

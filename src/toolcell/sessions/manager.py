@@ -17,6 +17,7 @@ from toolcell.cells.cell import Cell
 from toolcell.cells.parcels import Shelf
 from toolcell.model import Enforcement, Report, SessionFacts, canonical_json
 from toolcell.sessions import protocol
+from toolcell.sessions.evidence import Evidence
 from toolcell.sessions.names import (
     Entry,
     Kind,
@@ -26,7 +27,6 @@ from toolcell.sessions.names import (
     SessionInfo,
     is_name,
 )
-from toolcell.sessions.running import Evidence
 from toolcell.sessions.session import Session
 
 Take = Callable[[Attempt], Awaitable[tuple[Cell, Enforcement] | Report]]

@@ -38,7 +38,7 @@ _NEXT = {
 
 _FIELDS: dict[str, dict[str, type]] = {
     "done": {
-        **{"type": str, "branch": int, "call": int, "exit": int, "limit": object},
+        **{"type": str, "branch": int, "call": int, "exit": int, "error": object},
         **{"earlier": str, "earlier_total": int},
     },
     "forked": {"type": str, "branch": int, "open_files": list},
@@ -51,8 +51,11 @@ _STREAMS: dict[int, Stream] = {
     records.STDERR: "stderr",
     records.FILES: "files",
 }
-_LIMIT_KINDS = frozenset({"memory", "disk", "open_files"})
+_ERROR_KINDS = frozenset({"memory", "disk", "open_files", "exception"})
 _LONGEST_LINE = 400
+_LONGEST_WORDS = 4000
+_MOST_FILES = 20  # that are told of a fork
+_NUMBERS = range(-(2**31), 2**62)
 _EXITS = range(-64, 256)  # of a process: negative for a signal
 
 
@@ -67,14 +70,15 @@ class Output(NamedTuple):
 class Done(NamedTuple):
     """A call is over and its branch goes on.
 
-    `limit` is the kind of limit that it claims to have met, the exception's name and its words.
+    `error` is what it claims to have ended by: the kind of a limit or "exception", the exception's
+    name and its words.
     `earlier` is the end of what calls before it left running wrote, of `earlier_total` bytes.
     """
 
     branch: int
     call: int
     exit: int
-    limit: tuple[str, str, str] | None
+    error: tuple[str, str, str] | None
     earlier: bytes
     earlier_total: int
 
@@ -113,13 +117,18 @@ class Dialogue:
         self._states = {0: State.IDLE}
         self._calls: dict[int, int] = {}  # those that run, by branch
         self._copies: dict[int, tuple[int, ...]] = {}
-        self._last_call = 0
+        self._last_call = self._last_branch = 0
         self.problem: str | None = None
 
     @property
     def living(self) -> int:
         """How many branches have not ended."""
         return sum(state is not State.ENDED for state in self._states.values())
+
+    @property
+    def coming(self) -> int:
+        """How many copies are being made."""
+        return sum(map(len, self._copies.values()))
 
     def start(self, kind: str, limits: dict[str, int | bool]) -> bytes:
         """What makes a worker a session; the limits are those of files that come back."""
@@ -142,35 +151,45 @@ class Dialogue:
     def fork(self, branch: int, copies: int, *, reseed: bool) -> bytes:
         """Copy a branch so many times."""
         self._states[branch] = _NEXT[self._states[branch], "fork"]
-        first = max(self._states) + 1 + sum(map(len, self._copies.values()))
+        first = self._last_branch + 1
+        self._last_branch += copies
         numbers = self._copies[branch] = tuple(range(first, first + copies))
         return wire.frame(
             {"type": "fork", "branch": branch, "copies": list(numbers), "reseed": reseed}
         )
 
+    def hold(self, call: int, *, held: bool) -> bytes:
+        """Have the output of a call wait where it is written, or go on."""
+        return wire.frame({"type": "hold", "call": call, "held": held})
+
     def kill(self, branch: int) -> bytes:
         """End a branch."""
         return wire.frame({"type": "kill", "branch": branch})
 
-    def feed(self, data: bytes) -> list[Message]:
-        """Take bytes as they were read; returns what they say, as far as the dialogue holds."""
-        found: list[Message] = []
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they were read."""
+        self._reader.feed(data)
+
+    def next(self) -> Message | None:
+        """What was said next; None until more is fed, and for good where there is a problem.
+
+        What a branch may do is known by what was returned here, and nothing is known before.
+        """
+        if self.problem is not None:
+            return None
         try:
-            self._reader.feed(data)
-            while self.problem is None and (record := self._reader.next()) is not None:
-                message = self._taken(record)
-                if message is not None:
-                    found.append(message)
+            record = self._reader.next()
+            return None if record is None else self._taken(record)
         except wire.WireError as error:
             self.problem = str(error)
-        return found
+            return None
 
     def _taken(self, record: records.Record) -> Message | None:
         stream = _STREAMS.get(record.kind)
         if stream is not None:
-            if record.number in self._calls.values():
+            if record.body and record.number in self._calls.values():
                 return Output(record.number, stream, record.body)
-            self.problem = "output of a call that does not run"
+            self.problem = "output of no call that runs"
             return None
         message = wire.decode(record.body)
         kind = message.get("type") if isinstance(message, dict) else None
@@ -191,8 +210,7 @@ class Dialogue:
             return self._done(message)
         if kind == "forked":
             copies = self._copies.pop(branch)
-            self._states |= dict.fromkeys(copies, State.IDLE)
-            return Forked(branch, copies, tuple(_line(str(name)) for name in message["open_files"]))
+            return self._forked(branch, copies, message["open_files"])
         self._copies.pop(branch, None)
         if kind == "unforked":
             return Unforked(branch, _line(message["message"]))
@@ -202,20 +220,27 @@ class Dialogue:
             return None
         return Ended(branch, message["exit"], _line(message["why"]))
 
+    def _forked(self, branch: int, copies: tuple[int, ...], files: list[Any]) -> Forked | None:
+        if len(files) > _MOST_FILES or not all(isinstance(name, str) for name in files):
+            self.problem = "a fork of no known form"
+            return None
+        self._states |= dict.fromkeys(copies, State.IDLE)
+        return Forked(branch, copies, tuple(map(_line, files)))
+
     def _done(self, message: dict[str, Any]) -> Done | None:
         branch, call, code = message["branch"], message["call"], message["exit"]
         try:
             earlier = binascii.a2b_base64(message["earlier"], strict_mode=True)
         except ValueError:
             earlier = None
-        limit, total = message["limit"], message["earlier_total"]
+        error, total = message["error"], message["earlier_total"]
         if call != self._calls.pop(branch) or code not in range(256) or earlier is None:
             self.problem = "the end of another call"
             return None
-        if total < len(earlier) or not (limit is None or _is_limit(limit)):
+        if total < len(earlier) or not (error is None or _is_error(error)):
             self.problem = "an end of no known form"
             return None
-        return Done(branch, call, code, None if limit is None else tuple(limit), earlier, total)
+        return Done(branch, call, code, None if error is None else tuple(error), earlier, total)
 
 
 def _line(text: str) -> str:
@@ -223,18 +248,22 @@ def _line(text: str) -> str:
     return visible_line(text[:_LONGEST_LINE])
 
 
-def _is_limit(limit: Any) -> bool:
-    words = isinstance(limit, list) and len(limit) == 3 and all(isinstance(w, str) for w in limit)
-    return words and limit[0] in _LIMIT_KINDS
+def _is_error(error: Any) -> bool:
+    if not (isinstance(error, list) and len(error) == 3):
+        return False
+    words = all(isinstance(each, str) and len(each) <= _LONGEST_WORDS for each in error)
+    return words and error[0] in _ERROR_KINDS
 
 
 def _fits(message: dict[str, Any], fields: dict[str, type]) -> bool:
     return (
         bool(fields)
         and message.keys() == fields.keys()
-        and all(
-            isinstance(message[name], kind) and not isinstance(message[name], bool)
-            for name, kind in fields.items()
-            if kind is not object
-        )
+        and all(_is(message[name], kind) for name, kind in fields.items())
     )
+
+
+def _is(value: Any, kind: type) -> bool:
+    if kind is int:
+        return type(value) is int and value in _NUMBERS
+    return isinstance(value, kind)

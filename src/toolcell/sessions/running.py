@@ -2,91 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
 from typing import Any
 
-from toolcell.cells.captures import Begin, Captures
-from toolcell.cells.parcels import Parcels, Shelf
-from toolcell.cells.supervisor import Tap
-from toolcell.model import Captured, Killed, LeftFiles, Limits, Report, SessionFacts
-from toolcell.sessions.protocol import Done, Ended, Output
+from toolcell.model import Captured, Killed, Report, SessionFacts
+from toolcell.sessions.evidence import Evidence
+from toolcell.sessions.protocol import Done, Ended
 
 End = Done | Ended | None
 """How a call ended: its branch goes on, or ended with it; None: the whole cell ended."""
 
 
-class Evidence:
-    """What came of a call: its streams, their tap, and the files that it left."""
-
-    def __init__(
-        self, limits: Limits, tap: Tap | None, shelf: Shelf | None, spill: Begin | None
-    ) -> None:
-        self.failed: Exception | None = None
-        """What the tap raised, to be raised when the call is over."""
-        self._limit = limits.output
-        self._tap = tap
-        self._captures = Captures(spill)
-        self._parcels = Parcels(shelf)
-        self._has_files = False
-        self._waiting: dict[str, asyncio.Future[None]] = {}
-
-    @property
-    def too_much(self) -> bool:
-        """Whether the call wrote more than its limit."""
-        return self._captures.total_bytes > self._limit
-
-    def take(self, output: Output, *, tapped: bool) -> None:
-        """Take a piece of output or of files; `tapped` says that the tap is to be told."""
-        if output.stream == "files":
-            self._has_files = True
-            self._parcels.feed(output.data)
-            return
-        if spilling := self._captures.feed(output.stream, output.data):
-            self._waiting["spill"] = spilling
-        if self._tap is None or self.failed is not None or not tapped or self._is_busy("tap"):
-            return
-        try:
-            waiting = self._tap(output.stream, output.data)
-        except Exception as error:  # noqa: BLE001  # raised again when the call is over
-            self.failed = error
-            return
-        if waiting is not None:
-            self._waiting["tap"] = asyncio.ensure_future(_all_of(waiting))
-            self._waiting["tap"].add_done_callback(self._after_tap)
-
-    def pending(self, *, tapped: bool) -> "list[asyncio.Future[None]]":
-        """What has to be done before more is taken, with or without the tap."""
-        names = ("spill", "tap") if tapped else ("spill",)
-        return [self._waiting[name] for name in names if self._is_busy(name)]
-
-    async def finish(self, *, cut: bool) -> None:
-        """Close what was spilled; `cut` says that the call did not end its streams itself."""
-        await self._captures.finish(cut=cut)
-
-    def release(self) -> None:
-        """Let go of a tap that still takes its time, and of what was spilled."""
-        self._captures.abandon()
-        if self._is_busy("tap"):
-            self._waiting["tap"].cancel()
-
-    def told(self) -> Report:
-        """As much of a report as this is."""
-        self._parcels.finish()
-        left = LeftFiles(
-            artifacts=tuple(self._parcels.artifacts), refused=tuple(self._parcels.refused)
-        )
-        return Report(
-            stdout=self._captures.result("stdout"),
-            stderr=self._captures.result("stderr"),
-            left=left if self._has_files else LeftFiles(),
-        )
-
-    def _is_busy(self, name: str) -> bool:
-        return name in self._waiting and not self._waiting[name].done()
-
-    def _after_tap(self, task: "asyncio.Future[None]") -> None:
-        if not task.cancelled() and isinstance(error := task.exception(), Exception):
-            self.failed = self.failed or error
+# Bytes of a call's output that may wait here before its host holds it up, and from when on it
+# lets it go on again. What was on its way by then is far less than the most that may wait.
+_MANY_WAITING, _FEW_WAITING = 256 * 1024, 64 * 1024
+_MOST_WAITING = 8 * 1024 * 1024
 
 
 class Run:
@@ -99,31 +28,55 @@ class Run:
         self.killed: Killed | None = None
         self.over: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self._began = time.perf_counter()
+        self._held = False
+        self._idle: asyncio.Future[None] | None = None
 
-    def take(self, output: Output) -> None:
-        """Take a piece of output; a cancelled call is nobody's to be told of."""
-        self.evidence.take(output, tapped=self.killed != "cancel")
+    @property
+    def full(self) -> bool:
+        """Whether so much of it waits that no more can be read for anybody."""
+        return max(self.evidence.waiting, self.evidence.waiting_files) > _MOST_WAITING
 
-    def pending(self) -> "list[asyncio.Future[None]]":
-        """What has to be done before more is read: nothing waits for the tap of an ended call."""
-        return self.evidence.pending(tapped=self.killed is None)
+    def holds(self) -> bool | None:
+        """Whether its host is to hold it up from now on, or no longer; None: as before."""
+        over = self.evidence.waiting > (_FEW_WAITING if self._held else _MANY_WAITING)
+        if over == self._held:
+            return None
+        self._held = over
+        return over
+
+    def moved(self) -> None:
+        """Notice that something that waited went on."""
+        if self._idle is not None and self.evidence.idle and not self._idle.done():
+            self._idle.set_result(None)
+
+    async def dealt_with(self) -> None:
+        """Wait until all that came is dealt with."""
+        if not self.evidence.idle:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
 
     async def told(self) -> Report:
         """What is known of it alone, once it is over; its spilled output is closed by that."""
         end = self.over.result()
         code = end.exit if end else None
         by_itself = code is not None and 0 <= code < 124 and not self.killed
-        await self.evidence.finish(cut=not by_itself)
-        seconds = time.perf_counter() - self._began
-        return self.evidence.told().model_copy(
-            update={"exit": code, "killed": self.killed, "seconds": seconds}
+        left = await self.evidence.finish(cut=not by_itself)
+        return Report(
+            exit=code,
+            killed=self.killed,
+            seconds=time.perf_counter() - self._began,
+            left=left,
+            **self.evidence.streams(),
         )
 
-    def facts(self, end: Done) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """What else is known of a call whose branch goes on."""
+        end = self.over.result()
+        if not isinstance(end, Done):
+            raise AssertionError("its branch has ended")
         claim: dict[str, Any] | None = None
-        if end.limit:
-            kind, name, words = end.limit
+        if end.error:
+            kind, name, words = end.error
             told = {"kind": kind, "name": name, "message": words, "hint": "", "retryable": False}
             claim = {"type": "error"} | told
         earlier = Captured(
@@ -137,7 +90,3 @@ class Run:
             "mechanism": "the call ended; its session goes on",
             "session": SessionFacts(state="kept", earlier=earlier),
         }
-
-
-async def _all_of(waiting: Awaitable[None]) -> None:
-    await waiting

@@ -10,7 +10,7 @@ is killed, or the whole cell where that is its only one.
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -21,13 +21,17 @@ from toolcell.cells.refusals import in_words
 from toolcell.cells.watch import Watch
 from toolcell.model import Enforcement, Killed, Limits, Report, SessionFacts, Usage
 from toolcell.normalizer.verdict import signal_name
+from toolcell.sessions.evidence import Evidence
 from toolcell.sessions.link import Link
 from toolcell.sessions.protocol import Dialogue, Done, Ended, Forked, Message, Output, Unforked
-from toolcell.sessions.running import Evidence, Run
+from toolcell.sessions.running import Run
 
 _KILL_SECONDS = 1.0
 # When in its grace a call is interrupted again: a bash that is just forking may miss one.
 _AGAIN = (0.5, 0.75)
+# How often, and when, a call is looked at again that seems not to heed its interrupt while there is
+# something that was not read yet.
+_LOOKS, _LOOK_SECONDS = 5, 0.1
 _DEATH_SECONDS = 10.0
 _FORK_SECONDS = 10.0
 _OVER_LIMIT = "it went over its {} limit"
@@ -75,6 +79,11 @@ class Session:
         """How many branches live."""
         return self._dialogue.living
 
+    @property
+    def places(self) -> int:
+        """How many branches live or are being made."""
+        return self._dialogue.living + self._dialogue.coming
+
     def how_ended(self, branch: int) -> str:
         """How a branch ended, or the session with it; empty while it lives."""
         return self._ends.get(branch, "") or self._why
@@ -87,6 +96,7 @@ class Session:
         """
         number, frame = self._dialogue.call(branch, code, attempt.options.input())
         run = self._runs[number] = Run(branch, number, evidence)
+        evidence.moved = partial(self._moved, run)
         self._watch.be_calm(calm=False)
         self._link.send(frame)
         deadline = self._loop.call_later(attempt.wall, self._stop, run, "wall")
@@ -95,6 +105,7 @@ class Session:
                 if attempt.cancellation.requested:  # by who was told of the start
                     self._stop(run, "cancel")
                 await asyncio.shield(run.over)
+                await run.dealt_with()
         except BaseException:
             self._stop(run, "cancel")
             await self._settled(run.over)
@@ -103,6 +114,7 @@ class Session:
         finally:
             deadline.cancel()
             del self._runs[number]
+            self._link.proceed()  # it may have been what held up all others
             self._watch.be_calm(calm=not self._runs)
         return await self._report(run)
 
@@ -143,22 +155,29 @@ class Session:
     # Ending a call.
 
     def _stop(self, run: Run, why: Killed) -> None:
+        if why == "cancel":  # nobody is to be told of it any more
+            run.evidence.untap()
+        if run.over.done() and why == "cancel":
+            run.killed = run.killed or why
         if run.over.done() or run.killed:
             return
         run.killed = why
-        self._link.proceed()  # what comes now has to be read, whether or not a tap is slow
         self._interrupt(run, again=False)
         for share in _AGAIN:
             again = partial(self._interrupt, run, again=True)
             self._timers.append(self._loop.call_later(self._grace * share, again))
-        self._timers.append(self._loop.call_later(self._grace, self._give_up, run))
+        self._timers.append(self._loop.call_later(self._grace, self._give_up, run, _LOOKS))
 
     def _interrupt(self, run: Run, *, again: bool) -> None:
         if not run.over.done():
             self._link.send(self._dialogue.interrupt(run.number, again=again))
 
-    def _give_up(self, run: Run) -> None:
+    def _give_up(self, run: Run, looks: int) -> None:
         if run.over.done():
+            return
+        if looks and self._link.behind:  # its end may be in the pipe
+            again = partial(self._give_up, run, looks - 1)
+            self._timers.append(self._loop.call_later(_LOOK_SECONDS, again))
             return
         why = "a call of it had to end and did not heed the interrupt"
         if self.branches > 1:
@@ -189,12 +208,9 @@ class Session:
             case Ended():
                 self._branch_ended(message)
 
-    def pending(self) -> "Iterable[asyncio.Future[None]]":
-        """What has to be done before more is taken."""
-        for run in tuple(self._runs.values()):
-            if run.evidence.failed is not None:
-                self._stop(run, "cancel")
-            yield from run.pending()
+    def full(self) -> bool:
+        """Whether more of some call waits than an honest host lets come."""
+        return any(run.full for run in self._runs.values())
 
     def broken(self, problem: str) -> None:
         """End the session of a host that said what no host says."""
@@ -223,9 +239,26 @@ class Session:
         run = self._runs.get(output.call)
         if run is None:  # its task was cancelled
             return
-        run.take(output)
-        if run.evidence.too_much:
+        run.evidence.take(output)
+        self._look_at(run)
+
+    def _moved(self, run: Run) -> None:
+        """Go on, now that something of a call was dealt with."""
+        run.moved()
+        if run.number in self._runs:
+            self._look_at(run)
+        self._link.proceed()
+
+    def _look_at(self, run: Run) -> None:
+        evidence = run.evidence
+        if evidence.problem:
+            self._dialogue.problem = self._dialogue.problem or evidence.problem
+        if evidence.failed is not None:
+            self._stop(run, "cancel")
+        elif evidence.too_much:
             self._stop(run, "output")
+        if (held := run.holds()) is not None:
+            self._link.send(self._dialogue.hold(run.number, held=held))
 
     def _branch_ended(self, message: Ended) -> None:
         self._last_end = message
@@ -256,13 +289,14 @@ class Session:
     async def _report(self, run: Run) -> Report:
         """The evidence of a call that is over."""
         end = run.over.result()
-        if isinstance(end, Ended) and self.branches == 0:
+        kept = isinstance(end, Done) and not run.evidence.problem
+        if run.evidence.problem or (isinstance(end, Ended) and self.branches == 0):
             await self._settled(self.gone)
         report = await run.told()
         run.evidence.release()
         if (error := run.evidence.failed or self._failed) is not None:
             raise error
-        facts = run.facts(end) if isinstance(end, Done) else self._last_facts(run, report)
+        facts = run.facts() if kept else self._last_facts(run, report)
         return report.model_copy(update=facts)
 
     def _last_facts(self, run: Run, report: Report) -> dict[str, Any]:
