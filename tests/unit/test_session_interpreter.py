@@ -1,13 +1,25 @@
 """Claims of `sandbox_workers.session.interpreter`: what a Python that stays keeps; its forks."""
 
+import os
+import select
 import time
 from pathlib import Path
 
 import pytest
 
-from toolcell.sessions.protocol import Ended, Forked, Unforked
+from toolcell.sessions.protocol import Done, Ended, Forked, Output, Unforked
 
 from .hosting import Host
+
+
+@pytest.fixture
+def readable():
+    """A function that waits until there is something to read, and reads nothing."""
+
+    def wait(file):
+        assert select.select([file], [], [], 5)[0], "nothing came"
+
+    return wait
 
 
 @pytest.fixture
@@ -20,6 +32,14 @@ def python(tmp_path):
 def forked(python, copies, *, reseed=False):
     python.send(python.dialogue.fork(0, copies, reseed=reseed))
     return python.until(Forked, Unforked)
+
+
+def children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def outbox_of(branch, directory):
+    return directory.parent / f"{directory.name}-scratch/toolcell-branch-{branch}/.toolcell-outbox"
 
 
 def test_what_one_call_made_is_there_in_the_next(python, tmp_path):
@@ -203,6 +223,115 @@ def test_an_interpreter_with_threads_is_not_forked_and_says_which(python):
     assert "mine" in refused.message
     python("e.set(); t.join()")
     assert len(forked(python, 1).copies) == 1
+
+
+def test_a_fork_of_which_one_copy_fails_says_so_and_leaves_none(python, tmp_path):
+    python("x = 'kept'")
+    blocked = outbox_of(2, tmp_path).parent
+    blocked.touch()
+    refused = forked(python, 3)
+    assert isinstance(refused, Unforked)
+    assert "a copy could not go on: NotADirectoryError" in refused.message
+    assert python("x").out == "'kept'\n"
+    end = time.monotonic() + 5
+    while len(children(python.process.pid)) > 1 and time.monotonic() < end:
+        python("1")
+    assert len(children(python.process.pid)) == 1, "the copies that were ready have ended"
+    blocked.unlink()
+    assert forked(python, 3).copies == (1, 2, 3)
+    assert python("x", branch=2).out == "'kept'\n"
+
+
+def test_a_copy_that_ends_before_it_is_asked_for_anything_is_missed(python):
+    # The origin reports the fork only after the host has waited for the copy.
+    python(
+        "import os, time\n"
+        "host, waitpid = os.getppid(), os.waitpid\n"
+        "def late(*given):\n"
+        "  while len(open(f'/proc/{host}/task/{host}/children').read().split()) > 1:\n"
+        "    time.sleep(0.005)\n"
+        "  return waitpid(*given)\n"
+        "os.waitpid = late\n"
+        "os.register_at_fork(after_in_child=lambda: setattr(os, 'read', lambda *_: os._exit(3)))\n"
+    )
+    assert forked(python, 1).copies == (1,)
+    assert python.until(Ended, branch=1).exit == 3
+    assert python("'alive'").out == "'alive'\n"
+
+
+def test_what_the_code_put_in_the_way_of_a_fork_refuses_it_and_ends_nothing(python):
+    python("import random\nkept, random.getstate = random.getstate, None")
+    assert "TypeError" in forked(python, 1).message
+    python("random.getstate = kept")
+    assert forked(python, 1).copies == (1,)
+
+
+def test_a_file_that_appears_in_the_outbox_of_an_idle_branch_is_not_sent_at_its_end(
+    python, tmp_path
+):
+    forked(python, 1)
+    python("1", branch=1)
+    (outbox_of(1, tmp_path) / "late").write_text("late")
+    python.send(python.dialogue.kill(1))
+    python.until(Ended, branch=1)
+    assert not [each for each in python.said if isinstance(each, Output) and each.call == 0]
+    assert python("'alive'").out == "'alive'\n"
+
+
+def test_a_branch_that_ends_while_its_files_are_sent_sends_them_once_and_to_their_end(
+    python, tmp_path, readable
+):
+    forked(python, 1)
+    pid = int(python("import os; os.getpid()", branch=1).out)
+    call = python.begin(
+        "for n in range(3): open(os.environ['TOOLCELL_OUTBOX'] + f'/{n}', 'w').write('a' * 10**6)",
+        branch=1,
+    )
+    readable(python.process.stdout)  # nobody reads on, so the sending waits
+    python.send(python.dialogue.kill(1))
+    end = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        os.sched_yield()
+    assert isinstance(python.until(Done, Ended, branch=1), Done)
+    assert python.until(Ended, branch=1).exit == -9
+    sent = b"".join(
+        each.data for each in python.said if isinstance(each, Output) and each.stream == "files"
+    )
+    assert {each.call for each in python.said if isinstance(each, Output)} >= {call}
+    assert (sent.count(b'"size"'), sent.count(b'"end"')) == (3, 1)
+    assert sent.endswith(b"}\n")
+    assert len(sent.replace(b"a" * 10**6, b"")) < 500
+
+
+@pytest.mark.parametrize("name", [b"log\xff", b"l" * 250])
+def test_a_name_of_any_bytes_and_length_is_told(python, name):
+    python(f"f = open({name!r}, 'w')")
+    (told,) = forked(python, 1).open_files
+    assert told.endswith("log?" if b"log" in name else "l" * 190)
+    python("import threading\ne = threading.Event()")
+    python(f"t = threading.Thread(target=e.wait, name={os.fsdecode(name)!r}); t.start()")
+    assert "threads run" in forked(python, 1).message
+    assert python("e.set(); 'alive'").out == "'alive'\n"
+
+
+def test_a_call_can_close_what_a_call_before_it_opened_up_to_the_limit(python):
+    fill = "files = []\ntry:\n  while True: files.append(os.open('/dev/null', os.O_RDONLY))\n"
+    python(
+        f"import os, resource\nlimit = resource.RLIMIT_NOFILE\n"
+        f"resource.setrlimit(limit, (64, resource.getrlimit(limit)[1]))\n"
+        f"{fill}except OSError: pass"
+    )
+    assert "Too many open files" in forked(python, 1).message
+    assert python("len(files) > 10").out == "True\n"
+    python("while files: os.close(files.pop())")
+    assert forked(python, 1).copies == (1,)
+
+
+def test_a_call_that_no_file_can_be_opened_for_fails_by_that_limit_and_ends_nothing(python):
+    python("import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))")
+    for _ in range(2):
+        refused = python("1")
+        assert (refused.kept, refused.exit, refused.end.limit[0]) == (True, 1, "open_files")
 
 
 def test_a_shell_is_not_forked(tmp_path):
