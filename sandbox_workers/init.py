@@ -216,8 +216,7 @@ class _Watch:
 
         The worker's exit code (negative: signal), CPU microseconds and peak resident bytes
         of all that was waited for, processes and threads ever started (negative: nobody
-        counted), the most that are known to have been alive where there may have been too
-        many, whether scratch is full.
+        counted), the most that are known to have been alive, whether scratch is full.
         """
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = int((usage.ru_utime + usage.ru_stime + _own_seconds() - self._own_before) * 1e6)
@@ -263,14 +262,15 @@ class _Watch:
             self._poller.register(teller, select.POLLIN)
 
     def _count_alive(self) -> int:
-        """Processes and threads of the call; counted only where as many could be alive.
+        """Processes and threads of the call; counted only where there ever were several.
 
         The worker, which has just ended, takes the place of init in what /proc lists.
         """
         if not self._steps.full:
             return sweep.tasks() + 1
-        if self._started() < self._steps.processes:
-            return 0
+        started = self._started()
+        if started < 2:
+            return started
         return sum(len(sweep.threads(pid)) for pid in sweep.everything())
 
     def _too_many(self) -> bool:

@@ -153,6 +153,17 @@ def set_limits(limits: dict[str, int], *, namespaces: bool) -> list[Call]:
     ]
 
 
+def lower_limits(made_with: dict[str, int], limits: dict[str, int]) -> None:
+    """Lower limits of this process for good, each by as much as it is less than it was made with.
+
+    By the difference, because what the kernel was given may be more, as `set_limits` says.
+    """
+    for name, value in limits.items():
+        less = made_with[name] - value
+        soft, hard = resource.getrlimit(_LIMITS[name])
+        resource.setrlimit(_LIMITS[name], (soft - less, hard - less))
+
+
 def tasks_of(uid: int) -> int:
     """How many processes and threads a user has on this host."""
     total = 0

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from sandbox_workers import handlers, libc, outbox, private, sweep, tracebacks, wire
 from sandbox_workers.claims import limit_of, words
-from sandbox_workers.jail import REPLY, REQUEST
+from sandbox_workers.jail import REPLY, REQUEST, lower_limits
 from sandbox_workers.libc import Call
 from sandbox_workers.tools import surroundings
 
@@ -100,6 +100,7 @@ def main(plan: dict[str, Any], jail: list[Call]) -> NoReturn:
     if call["type"] == "session":
         _be_session(call, reader)
     os.close(REQUEST)
+    lower_limits(plan["limits"], call["limits"])
     if call["stdin"] is not None:
         surroundings.place_input(binascii.a2b_base64(call["stdin"]))
     try:

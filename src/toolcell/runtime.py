@@ -254,7 +254,12 @@ class ToolRuntime:
         """Run a call in a cell of its own."""
         required = Enforcement(required=attempt.grant.settings.require)
         with attempt.cancellation.interrupts():
-            taken = await self._take(attempt)
+            taken = await self.supply.take(
+                self.registry,
+                attempt.grant.settings,
+                attempt.grant.limits,
+                attempt.bounds.limits,
+            )
         if isinstance(taken, Report):
             return taken, required
         cell, enforcement = taken
@@ -299,6 +304,7 @@ class ToolRuntime:
         return self.supply.plan(self.registry, settings, limits, rung)
 
     async def _take(self, attempt: Attempt) -> tuple[Cell, Enforcement] | Report:
+        """Take a cell for a session, which has its first call's limits for all."""
         return await self.supply.take(self.registry, attempt.grant.settings, attempt.bounds.limits)
 
 

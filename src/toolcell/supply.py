@@ -10,6 +10,7 @@ from pathlib import Path
 
 from toolcell.cells.capabilities import capabilities, rungs
 from toolcell.cells.cell import Cell
+from toolcell.cells.narrowing import narrow
 from toolcell.cells.plan import make_plan
 from toolcell.cells.pool import CellPool, CellPools
 from toolcell.errors import CellRefused, WorkspaceError
@@ -34,15 +35,28 @@ class CellSupply:
         self.protected.add(str(Path(path).absolute()))
 
     async def take(
-        self, registry: ToolRegistry, settings: CellSettings, limits: Limits
+        self,
+        registry: ToolRegistry,
+        settings: CellSettings,
+        made_with: Limits,
+        limits: Limits | None = None,
     ) -> tuple[Cell, Enforcement] | Report:
-        """Take a ready cell, which is the caller's from then on, or say why there is none."""
+        """Take a ready cell, which is the caller's from then on, or say why there is none.
+
+        It is one of many that are `made_with` the same limits, and gets `limits`, which are lower.
+        """
         try:
-            cell, plan = await self._pool(registry, settings, limits).take()
+            cell, plan = await self._pool(registry, settings, made_with).take()
         except CellRefused as error:
             return Report(setup=error.cause, remedy=error.remedy)
         except WorkspaceError as error:
             return Report(setup=str(error))
+        try:
+            narrow(cell, made_with, limits or made_with)
+        except OSError as error:
+            cell.kill()
+            cell.close()
+            return Report(setup=f"the cell could not be put under its memory limit: {error}")
         # A pool hands out no cell of a launcher whose walls were not tried.
         return cell, plan.enforcement.model_copy(update={"attested": plan.rung != "none"})
 

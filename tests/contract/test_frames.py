@@ -17,9 +17,9 @@ CALL = PreparedToolCall.of(
 )
 
 REQUEST = (
-    b'\x00\x00\x00\xb3{"type":"call","module":"mine.tools","file":null,"function":"greet",'
+    b'\x00\x00\x00\xbf{"type":"call","module":"mine.tools","file":null,"function":"greet",'
     b'"import_path":["/code"],"arguments":{"name":"Zo\xc3\xab","times":2},"typed":["times"],'
-    b'"answers":"value","stdin":null}'
+    b'"answers":"value","stdin":null,"limits":{}}'
 )
 READY = b'\x00\x00\x00\x10{"type":"ready"}'
 FAILED = b'\x00\x00\x00\x45{"type":"failed","stage":"worker","message":"mount: EPERM","errno":1}'

@@ -21,9 +21,8 @@ _TOOLS = """
 import asyncio
 from toolcell import ToolError, tool
 
-@tool(limit_arguments={"tasks": "processes"})
-def nap(tasks: int) -> str:
-    '''Each limit is a kind of cell of its own, whose launcher is started for the call.'''
+@tool
+def nap(number: int) -> str:
     return "rested"
 
 @tool(isolation="inline", idempotent=True, retries=3)
@@ -31,6 +30,17 @@ async def fetch() -> None:
     await asyncio.sleep(0.005)
     raise ToolError("busy", retryable=True)
 """
+
+# Each is a kind of cell of its own, whose launcher is started for the call.
+_KINDS = [
+    {
+        "id": f"nap-{number}",
+        "tool": "nap",
+        "args": {"number": number},
+        "limits": {"processes": 100 + number},
+    }
+    for number in range(5, _CALLS, 12)
+]
 
 
 def _descriptors() -> int:
@@ -45,7 +55,7 @@ def _call(number: int, mark: str) -> ToolCall:
         ("shell", {"command": "yes | head -c 30000000"}),
         ("shell", {"command": "for f in a b; do echo $f; sleep 0.02; done"}),
         ("fetch", {}),
-        ("nap", {"tasks": 100 + number}) if number % 12 == 5 else ("echo", {"text": "x"}),
+        ("nap", {"number": number}) if number % 12 == 5 else ("echo", {"text": "x"}),
     ]
     name, arguments = kinds[number % len(kinds)]
     return ToolCall(call_id=f"cancelled-{number}", name=name, arguments=arguments)
@@ -72,7 +82,12 @@ async def test_two_hundred_calls_that_are_cancelled_at_random_moments_leave_noth
     tools = module(_TOOLS)
     gc.collect()
     tasks, descriptors = asyncio.all_tasks(), _descriptors()
-    run = runner(tools.nap, tools.fetch, events=events.append, max_running=_AT_ONCE // 2)
+    run = runner(
+        *(tools.nap, tools.fetch),
+        policy=ToolPolicy(allow={"*": "a test"}, rules=_KINDS, limits={"wall": 10}),
+        events=events.append,
+        max_running=_AT_ONCE // 2,
+    )
     line = asyncio.Semaphore(_AT_ONCE)
 
     async def one(number: int, moment: float) -> None:

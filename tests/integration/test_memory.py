@@ -51,7 +51,7 @@ def counted_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         needs_groups()
     else:
         without = dataclasses.replace(capabilities(), groups=None)
-        for module in ("runtime", "cells.pool"):
+        for module in ("supply", "cells.pool"):
             monkeypatch.setattr(f"toolcell.{module}.capabilities", lambda: without)
     return str(request.param)
 

@@ -90,6 +90,19 @@ def test_a_kill_counts_from_the_time_the_group_was_last_begun(system: Any, tmp_p
     assert group.kills() == 0
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_limit_that_was_lowered_for_one_cell_is_what_it_was_for_the_next(
+    system: Any, tmp_path: Path, version: int
+) -> None:
+    system(V2 if version == 2 else V1, "", FILES_2 if version == 2 else FILES_1)
+    group = Group(tmp_path / "toolcell-1-1", version, 5000)
+    limit = tmp_path / "toolcell-1-1" / ("memory.max" if version == 2 else "memory.limit_in_bytes")
+    group.lower(3000)
+    assert limit.read_text() == "3000"
+    group.begin_again()
+    assert limit.read_text() == "5000"
+
+
 @pytest.mark.parametrize(
     "mounts",
     ["", "31 1 0:1 / {}/none rw - cgroup cgroup rw,cpu\n", "31 1 0:1 / {}/x rw - tmpfs x rw\n"],

@@ -127,7 +127,7 @@ def test_the_request_names_the_handler_and_holds_the_canonical_arguments():
     conversation = at(State.READY)
     call = prepared(define(greet), name="Ada")
     reader = wire.FrameReader()
-    reader.feed(conversation.ask(call, b"some input"))
+    reader.feed(conversation.ask(call, b"some input", {"cpu": 7}))
     handler = call.definition.handler
     assert reader.next() == {
         "type": "call",
@@ -139,6 +139,7 @@ def test_the_request_names_the_handler_and_holds_the_canonical_arguments():
         "typed": [],
         "answers": "value",
         "stdin": "c29tZSBpbnB1dA==",
+        "limits": {"cpu": 7},
     }
     assert conversation.state is State.ASKED
 

@@ -49,6 +49,7 @@ ROOMS = {
         "cells.captures",
         "cells.arriving",
         "cells.account",
+        "cells.narrowing",
         "cells.watch",
         "cells.supervisor",
         "cells.attestation",

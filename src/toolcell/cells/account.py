@@ -17,7 +17,7 @@ class Account(NamedTuple):
     """How the worker ended, and what all of the call used.
 
     `started` counts processes and threads, and is negative where nobody counted; `alive` are
-    those at the end, told only where there may have been too many.
+    those at the end.
     """
 
     code: int

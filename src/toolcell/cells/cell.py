@@ -50,6 +50,8 @@ class Cell:
         self.pidfd = pidfd
         self.conversation = Conversation()
         self.group: Group | None = None
+        self.narrowed: dict[str, int] = {}
+        """The limits that its call has less of than it was made with (see `narrowing`)."""
         for fd in (request, reply, stdout, stderr, status):
             os.set_blocking(fd, False)
 

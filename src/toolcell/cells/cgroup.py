@@ -58,12 +58,12 @@ class Group:
         """Make the group with a limit in bytes; raises OSError."""
         self._path = path
         self._files = _VERSIONS[version]
+        self._limit = limit
+        self._lowered = False
         path.mkdir()
         try:
-            (path / self._files.limit).write_text(str(limit))
-            with suppress(FileNotFoundError):  # a kernel without swap accounting
-                swap = self._files.swap_value or str(limit)
-                (path / self._files.swap_limit).write_text(swap)
+            self._set_limit(limit)
+            self._set_swap_limit(limit)
             self._kills_before = self._kills()
         except OSError:
             self.remove()
@@ -88,8 +88,19 @@ class Group:
         except OSError:
             return None
 
+    def lower(self, limit: int) -> None:
+        """Give the cell that has it less than the group was made with; raises OSError."""
+        self._lowered = True
+        self._set_limit(limit)
+        self._set_swap_limit(limit)
+
     def begin_again(self) -> None:
-        """Make an empty group fit for the next cell."""
+        """Make an empty group fit for the next cell; raises OSError."""
+        if self._lowered:
+            # Version 1 wants memory and swap together to be no less than memory at any time.
+            self._set_swap_limit(self._limit)
+            self._set_limit(self._limit)
+            self._lowered = False
         self._kills_before = self._kills()
         with suppress(OSError):  # version 2 cannot set it back before Linux 6.12
             (self._path / self._files.peak).write_text("0")
@@ -98,6 +109,14 @@ class Group:
         """Remove the group; one that is not empty yet is left to the next sweep."""
         with suppress(OSError):
             self._path.rmdir()
+
+    def _set_limit(self, limit: int) -> None:
+        (self._path / self._files.limit).write_text(str(limit))
+
+    def _set_swap_limit(self, limit: int) -> None:
+        with suppress(FileNotFoundError):  # a kernel without swap accounting
+            swap = self._files.swap_value or str(limit)
+            (self._path / self._files.swap_limit).write_text(swap)
 
     def _kills(self) -> int:
         for line in (self._path / self._files.kills).read_text().splitlines():

@@ -6,7 +6,9 @@ told as a value: the peer may be hostile.
 """
 
 from base64 import b64encode
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -82,8 +84,16 @@ class Conversation:
         except wire.WireError as error:
             self._break(str(error))
 
-    def ask(self, prepared: PreparedToolCall, stdin: bytes | None) -> bytes:
-        """Return the one request frame; raises WireError where the call is too large to send."""
+    def ask(
+        self,
+        prepared: PreparedToolCall,
+        stdin: bytes | None,
+        narrowed: Mapping[str, int] = MappingProxyType({}),
+    ) -> bytes:
+        """Return the one request frame; raises WireError where the call is too large to send.
+
+        `narrowed` are limits that are lower than those that the cell was made with.
+        """
         handler = prepared.definition.handler
         frame = wire.frame(
             {
@@ -96,6 +106,7 @@ class Conversation:
                 "typed": list(prepared.definition.typed),
                 "answers": prepared.definition.answers,
                 "stdin": None if stdin is None else b64encode(stdin).decode(),
+                "limits": dict(narrowed),
             }
         )
         self.state = State.ASKED

@@ -85,7 +85,8 @@ class Supervisor:
         """
         began = time.perf_counter()
         try:
-            self._unsent = memoryview(self._cell.conversation.ask(prepared, stdin))
+            frame = self._cell.conversation.ask(prepared, stdin, self._cell.narrowed)
+            self._unsent = memoryview(frame)
         except wire.WireError:
             self._cell.close()
             raise

@@ -104,7 +104,9 @@ class Watch:
             return "cpu"
         # With namespaces the kernel keeps the count; without, init does, give or take those that
         # start at this moment, and where there are no walls nobody else.
-        most = self._limits.processes + _STARTING
+        # Init keeps what the cell was made with, and nobody but this what is less.
+        starting = 0 if "processes" in self._cell.narrowed else _STARTING
+        most = self._limits.processes + starting
         return "processes" if self._cell.sweeps and seen.tasks > most else None
 
     def _measure(self, pid: int) -> tuple[Look, bool]:
