@@ -43,7 +43,8 @@ async def test_both_kinds_keep_their_state_through_what_fails_and_what_takes_too
     assert "state is kept" in failed.for_llm()
     left = await run("python_session", code="import sys; sys.exit(3)")
     assert "the code ended with code 3" in left.for_llm()
-    assert "the command ended with code 1" in (await run("shell_session", command="false")).for_llm()
+    failed = await run("shell_session", command="false")
+    assert "the command ended with code 1" in failed.for_llm()
     slow = await asyncio.gather(
         run("python_session", code="print('so far', flush=True)\nwhile True: pass", timeout=0.3),
         run("shell_session", command="echo so far; sleep 60", timeout=0.3),
