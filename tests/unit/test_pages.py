@@ -1,15 +1,21 @@
 """Claims of `toolcell.pages`: every byte of an output can be read, a page at a time."""
 
+import asyncio
 import re
+import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcell.declare import ToolError
-from toolcell.legible import OutputBudget
-from toolcell.outputs import OutputStore
-from toolcell.pages import Lines, OutputReader, Pattern, PatternError
+from toolcell.legible import OutputBudget, legible
+from toolcell.legible import clean as cleaned
+from toolcell.outputs import OutputStore, writing
+from toolcell.pages import Lines, OutputReader, Pattern, PatternError, search
+from toolcell.registry import ToolRegistry
+
+from .samples import prepared
 
 NOTE = re.compile(r"\n?\[[^\n]*\]\Z")
 NUMBERED = "".join(f"line {number} é😀\n" for number in range(1, 40_001))
@@ -115,10 +121,91 @@ def test_a_match_in_a_very_long_line_is_found_and_shown_with_what_is_around_it(s
             assert len(text) < 6000
 
 
-@pytest.mark.parametrize("pattern", ["(", "(?=x)", r"(x)\1", "(?<!a)b"])
-def test_what_is_no_pattern_of_the_linear_engine_is_told(store, pattern):
-    with pytest.raises(ToolError, match="linear engine"):
-        reading(store)({"handle": put(store, "x"), "search": pattern})
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("(", "missing \\)"),
+        ("(?=x)", "look-around"),
+        (r"(x)\1", "back-reference"),
+        ("(?<!a)b", "look-around"),
+        ("[z-a]", "bad character range"),
+        (r"(\w{100}){100}", "lower counts"),
+        (r"\pL{900}z", "lower counts"),
+    ],
+)
+def test_what_is_no_pattern_of_the_linear_engine_is_told(store, pattern, words):
+    page, handle = reading(store), put(store, f"x\n{pattern}\n")
+    with pytest.raises(ToolError, match=words) as caught:
+        page({"handle": handle, "search": pattern})
+    assert "`literal`" in str(caught.value)
+    found = page({"handle": handle, "search": pattern, "literal": True})
+    assert found.startswith(f"2: {pattern}\n")
+
+
+def test_a_page_of_matches_says_how_many_there_are_up_to_a_bound(store, monkeypatch):
+    page, handle = reading(store), put(store, "a\nb\n" * 1000)
+    assert page({"handle": handle, "search": "a", "limit": 2}) == (
+        "1: a\n3: a\n"
+        '[2 of 1,000 matching lines in lines 1 to 4 of 2,000; to go on: {"start_line": 5}]'
+    )
+    monkeypatch.setattr(search, "MOST_COUNTED", 10)
+    assert "[2 of 10 or more matching lines" in page({"handle": handle, "search": "a", "limit": 2})
+
+
+LINE = st.text("ab é\t\x1b[1m", max_size=6)
+
+
+@given(
+    st.lists(LINE, max_size=30),
+    st.sampled_from(["a", "^a", "b$", "^$", "[^a]b", r"\bé", "a.b", r"\s", "^(a|b)*$"]),
+    st.integers(1, 5),
+)
+def test_lines_match_as_each_would_alone(tmp_path_factory, texts, pattern, window):
+    store = OutputStore(tmp_path_factory.mktemp("outputs"))
+    data = "".join(f"{text}\n" for text in texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_WINDOW", window * 16)
+        with store.opened(put(store, data + "end")) as output:
+            found = [match.number for match in search.matching(Lines(output), Pattern(pattern))]
+    clean = [legible(cleaned(text.encode()).text) for text in [*texts, "end"]]
+    assert found == [number for number, text in enumerate(clean, 1) if Pattern(pattern).is_in(text)]
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("data", ["\n" * 100_000, "a" * 1_000_000])
+async def test_a_search_ends_between_two_windows_when_nobody_waits_for_it(store, data):
+    page, handle = reading(store), put(store, data)
+    patience = search.Patience()
+    assert "0 matching lines" in page({"handle": handle, "search": "zz+y"}, patience), "the control"
+    patience.stop.set()
+    with pytest.raises(ToolError, match="the search took too long"):
+        page({"handle": handle, "search": "zz+y"}, patience)
+    with pytest.raises(ToolError, match="the search took too long"):
+        page({"handle": handle, "search": "zz+y"}, search.Patience(seconds=0))
+
+
+@pytest.mark.attack
+async def test_given_up_searches_take_no_thread_from_what_is_written(store, monkeypatch):
+    begun, stopped = threading.Semaphore(0), threading.Semaphore(0)
+
+    def page(_self, _arguments, patience):
+        begun.release()
+        patience.stop.wait()
+        stopped.release()
+        return ""
+
+    monkeypatch.setattr(OutputReader, "page", page)
+    reader = OutputReader(store, "/w", OutputBudget())
+    call = prepared(ToolRegistry.builtin().resolve("read_output"), handle="out-aaaaaaaaaaaaa")
+    searches = [asyncio.ensure_future(reader(call)) for _ in range(8)]
+    for _ in searches:
+        assert await asyncio.to_thread(begun.acquire, timeout=10)
+    assert await asyncio.get_running_loop().run_in_executor(writing, lambda: 1) == 1
+    for each in searches:
+        each.cancel()
+    await asyncio.gather(*searches, return_exceptions=True)
+    for _ in searches:
+        assert await asyncio.to_thread(stopped.acquire, timeout=10)
 
 
 @pytest.mark.parametrize("pattern", ["(a*)*b", "(a|a)*b", "(a|aa)+$b", "(.*.*)*x"])

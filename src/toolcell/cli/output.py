@@ -171,9 +171,7 @@ def _print_matches(output: OpenOutput, search: str, lines: str | None) -> None:
     except PatternError as error:
         raise typer.BadParameter(str(error)) from None
     first, last = range_of(lines, "--lines") if lines else (None, None)
-    for number, _, text in matching(Lines(output), pattern, first or 1):
-        if last is not None and number > last:
-            break
+    for number, text, _ in matching(Lines(output), pattern, first or 1, last):
         print(f"{number}:{visible_line(text) if sys.stdout.isatty() else text}")
 
 

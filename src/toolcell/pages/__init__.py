@@ -5,6 +5,7 @@ pattern  what a search looks for, in time that is in proportion to the text
 page     a page of lines, or of bytes
 search   the lines that match
 reader   the answers of the tool `read_output`
+threads  where they are made
 """
 
 from toolcell.pages.lines import Lines

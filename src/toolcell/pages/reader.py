@@ -1,6 +1,5 @@
 """The reader: answers `read_output`, in a thread, for the calls of one workspace."""
 
-import asyncio
 from typing import Any
 
 from toolcell.declare import ToolError
@@ -8,13 +7,15 @@ from toolcell.errors import UnknownOutputError
 from toolcell.legible import OutputBudget
 from toolcell.media import is_binary
 from toolcell.model import PreparedToolCall
-from toolcell.outputs import OpenOutput, OutputStore, writing
+from toolcell.outputs import OpenOutput, OutputStore
 from toolcell.pages.lines import Lines
 from toolcell.pages.page import Room, page_of_bytes, page_of_lines
 from toolcell.pages.pattern import Pattern, PatternError
-from toolcell.pages.search import page_of_matches
+from toolcell.pages.search import Patience, Unfinished, page_of_matches
+from toolcell.pages.threads import in_daemon
 
 _BEGINNING = 64 * 1024
+_MATCHES = 200
 
 
 class OutputReader:
@@ -27,32 +28,41 @@ class OutputReader:
 
     async def __call__(self, prepared: PreparedToolCall) -> str:
         """Answer one call."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(writing, self.page, prepared.arguments)
+        patience = Patience()
+        try:
+            return await in_daemon(lambda: self.page(prepared.arguments, patience))
+        finally:
+            patience.stop.set()  # at its deadline, or cancelled: nobody waits for it any more
 
-    def page(self, arguments: dict[str, Any]) -> str:
+    def page(self, arguments: dict[str, Any], patience: Patience | None = None) -> str:
         """Return the page that was asked for; raises ToolError where there is none."""
         given = {name: value for name, value in arguments.items() if value is not None}
         handle = given["handle"]
         try:
             with self._store.opened(handle, self._workspace) as output:
-                return self._within_budget(output, given)
+                return self._within_budget(output, given, patience or Patience())
         except UnknownOutputError as error:
             raise ToolError(str(error), "run the call again to have its output") from None
         except PatternError as error:
-            raise ToolError(str(error), "search for plain text, or write it otherwise") from None
+            raise ToolError(str(error)) from None
+        except Unfinished as end:
+            raise ToolError(
+                f"the search took too long: it came to byte {end.byte:,}, without a match",
+                "search for plain text with `literal`, or with a simpler pattern, or read that "
+                "part by `start_byte`",
+            ) from None
 
-    def _within_budget(self, output: OpenOutput, given: dict[str, Any]) -> str:
+    def _within_budget(self, output: OpenOutput, given: dict[str, Any], patience: Patience) -> str:
         budget = self._budget
         while True:
-            text = _page(output, given, Room.of(budget))
+            text = _page(output, given, Room.of(budget), patience.anew())
             smaller = budget.smaller(text)
             if self._budget.fits(text) or Room.of(smaller).size == Room.of(budget).size:
                 return text
             budget = smaller
 
 
-def _page(output: OpenOutput, given: dict[str, Any], room: Room) -> str:
+def _page(output: OpenOutput, given: dict[str, Any], room: Room, patience: Patience) -> str:
     lines, stored = Lines(output), output.stored
     if is_binary(output.read(0, _BEGINNING)):
         return (
@@ -70,7 +80,9 @@ def _page(output: OpenOutput, given: dict[str, Any], room: Room) -> str:
     first, last = given.get("start_line", 1), given.get("end_line")
     _in_order("end_line", first, last)
     if "search" in given:
-        return page_of_matches(lines, stored, Pattern(given["search"]), first, last, room)
+        pattern = Pattern(given["search"], literal=given.get("literal", False))
+        limit = given.get("limit", _MATCHES)
+        return page_of_matches(lines, stored, pattern, first, last, room, limit, patience)
     return page_of_lines(lines, stored, first, last, room)
 
 

@@ -19,6 +19,10 @@ class _ReadOutput(Arguments):
         max_length=1000,
         description="A regular expression: return only the lines that match, with their numbers.",
     )
+    literal: bool = Field(default=False, description="Take the search as plain text.")
+    limit: int = Field(
+        default=200, ge=1, le=10_000, description="At most this many matching lines."
+    )
 
 
 TOOLS = (
