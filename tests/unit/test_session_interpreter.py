@@ -248,6 +248,7 @@ def test_a_copy_that_ends_before_it_is_asked_for_anything_is_missed(python):
         "import os, time\n"
         "host, waitpid = os.getppid(), os.waitpid\n"
         "def late(*given):\n"
+        "  os.waitid(os.P_PID, given[0], os.WEXITED | os.WNOWAIT)\n"
         "  while len(open(f'/proc/{host}/task/{host}/children').read().split()) > 1:\n"
         "    time.sleep(0.005)\n"
         "  return waitpid(*given)\n"
