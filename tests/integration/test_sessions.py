@@ -120,6 +120,20 @@ async def test_copies_of_a_session_go_their_own_way_in_one_cell(made):
 
 
 @pytest.mark.any_user
+async def test_a_copy_that_fails_early_refuses_the_fork_and_the_session_goes_on(made):
+    run = made()
+    block = (
+        "import os\nplace = os.path.dirname(os.environ['TOOLCELL_OUTBOX']) + '/toolcell-branch-1'"
+    )
+    await run("python_session", code=f"{block}\nopen(place, 'w').close()")
+    refused = await run("sessions", action="fork", names=["copy"])
+    assert "a copy could not go on" in refused.for_llm()
+    assert (await run("python_session", code="os.remove(place)")).success
+    assert (await run("sessions", action="fork", names=["copy"])).success
+    assert (await run("python_session", code="os.path.exists(place)", session="copy")).success
+
+
+@pytest.mark.any_user
 async def test_calls_of_one_session_run_one_after_another_and_of_two_at_once(made):
     run = made()
     await run("python_session", code="import os, time; seen = []")
@@ -311,13 +325,15 @@ async def test_code_that_reaches_for_its_host_breaks_its_own_session_only(made, 
     assert (await run("python_session", code="x", session="other")).output == "1\n"
 
 
-async def test_closing_the_controller_ends_all_sessions_whatever_runs_in_them(made, processes):
+async def test_closing_the_controller_ends_all_sessions_whatever_runs_in_them(
+    made, processes, until
+):
     run = made()
     for name in ("a", "b"):
         await run("shell_session", command="setsid sleep 948.5 & trap '' INT", session=name)
     assert len(processes("948.5")) == 2
     running = asyncio.create_task(run("shell_session", command="sleep 948.5", session="a"))
-    await asyncio.sleep(0.05)
+    await until(lambda: len(processes("948.5")) == 3, "the call has begun")
     await run.controller.close()
     assert category(await running) == "cancelled"
     assert not processes("948.5")
