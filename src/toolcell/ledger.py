@@ -56,6 +56,8 @@ class Ledger:
 
     def exhausted(self, budget: Budget) -> ErrorInfo | None:
         """Return why no further call may begin, if none may."""
+        if not _bounds(budget):
+            return None
         spent = self.spent()
         for name, unit in _UNITS.items():
             bound = getattr(budget, name)
@@ -69,6 +71,8 @@ class Ledger:
 
     def narrowed(self, bounds: Bounds, budget: Budget) -> Bounds:
         """Return bounds within what is left."""
+        if not _bounds(budget):
+            return bounds
         spent = self.spent()
         if budget.seconds is not None:
             left = max(round(budget.seconds - spent.seconds, 3), _LEAST_WALL)
@@ -95,6 +99,11 @@ class Ledger:
 
 
 _UNITS = {"calls": "calls", "seconds": "seconds", "output_bytes": "bytes of output"}
+
+
+def _bounds(budget: Budget) -> bool:
+    """Whether a budget bounds anything: what was spent is added up for those that do."""
+    return any(getattr(budget, name) is not None for name in _UNITS)
 
 
 def _of(spent: Spent, budget: Budget) -> str:

@@ -45,7 +45,7 @@ def media_type(data: bytes) -> str:
 def is_binary(data: bytes) -> bool:
     """Whether what begins so is nothing to read: of a type that is not, or garbled as UTF-8."""
     # A beginning of letters, such as GIF89a, may be that of a sentence.
-    certain = bool(_by_beginning(data)) and _NO_TEXT.search(data[:_HEADER]) is not None
+    certain = _NO_TEXT.search(data[:_HEADER]) is not None and bool(_by_beginning(data))
     return certain or _is_garbled(data)
 
 

@@ -29,6 +29,7 @@ class CellSupply:
         self.workspace = Path(workspace).absolute() if workspace is not None else None
         self.protected = {str(Path(path).absolute()) for path in protected}
         self._pools = CellPools(spare)
+        self._last: tuple[tuple[CellSettings, Limits, int, int] | None, str] = (None, "")
 
     def protect(self, path: str | Path) -> None:
         """Keep one more file read-only, in cells made from now on."""
@@ -82,11 +83,21 @@ class CellSupply:
         await self._pools.close()
 
     def _pool(self, registry: ToolRegistry, settings: CellSettings, limits: Limits) -> CellPool:
+        make_plan = partial(self.plan, registry, settings, limits)
+        return self._pools.get(self._key(registry, settings, limits), make_plan, rungs(settings))
+
+    def _key(self, registry: ToolRegistry, settings: CellSettings, limits: Limits) -> str:
+        """What the cells are made of; the last is remembered, because most calls have the same."""
+        revision, protected = registry.revision, len(self.protected)  # neither ever goes back
+        last, key = self._last
+        if last and last[0] is settings and last[1] is limits and last[2:] == (revision, protected):
+            return key
         made_of = [
             settings.model_dump(mode="json"),
             limits.in_the_cell(),
-            registry.revision,  # a new tool's code has to be lent
+            revision,  # a new tool's code has to be lent
             sorted(self.protected),
         ]
-        make_plan = partial(self.plan, registry, settings, limits)
-        return self._pools.get(canonical_json(made_of), make_plan, rungs(settings))
+        key = canonical_json(made_of)
+        self._last = ((settings, limits, revision, protected), key)
+        return key

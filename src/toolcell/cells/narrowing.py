@@ -17,6 +17,8 @@ _LOWERED = ("cpu", "memory", "processes")
 
 def narrow(cell: Cell, made_with: Limits, limits: Limits) -> None:
     """Give a cell less than it was made with; raises OSError, and it must not be used then."""
+    if limits is made_with:
+        return
     wide, narrow = made_with.in_the_cell(), limits.in_the_cell()
     cell.narrowed = {name: narrow[name] for name in _LOWERED if narrow[name] < wide[name]}
     if cell.group is not None and limits.memory < made_with.memory:

@@ -44,6 +44,8 @@ def shorten(
     `ended` by itself may have its last secret in part, which is redacted too. `terminal` says
     that it was written as if to one; `keep` is given what is shown in part and still whole here.
     """
+    if not captured.total_bytes:  # as most standard errors are
+        return "", None
     budget = OutputBudget.of(budget)
     source = _Source(captured, keep)
     if terminal and is_binary(captured.head):
