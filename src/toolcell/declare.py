@@ -109,8 +109,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     that their values narrow: seconds, bytes or a count. `poll` names the tool that takes the
     `handle` of an answer that is `Waiting`. `shell_directory`, `shell_variables` (a dict) and
     `shell_input` name what the tool puts around its line. `artifacts` are globs below the
-    workspace, such as "report/**/*.html": files that fit one come back with the result where the
-    call made or changed them. Raises TypeError for an option that there is not.
+    workspace, such as "report/**/*.html", in a policy's language (no braces): files that fit one
+    come back with the result where the call made or changed them. Raises TypeError for an option
+    that there is not.
     """
     known = Declaration.__dataclass_fields__
     for name in options:

@@ -4,6 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from toolcell.artifacts import Shelf, type_of
 from toolcell.cells import declared, listing
@@ -11,6 +14,7 @@ from toolcell.cells.rights import READ, Rights
 from toolcell.cells.survey import Survey
 from toolcell.model import CellSettings, LeftFiles, Limits
 from toolcell.outputs import OutputStore
+from toolcell.policy.paths import PatternError, glob_pattern
 from toolcell.registry import define
 
 from .samples import greet
@@ -124,6 +128,34 @@ def test_declared_files_are_found_by_globs(workspace, glob, names):
         (workspace / name).write_text(name)
     (workspace / "link").symlink_to("report")
     assert sorted(declared.found(workspace, [glob])) == names
+
+
+_PARTS = ["a", "b", "*", "?", "[ab]", "[!a]", "[a-x]", "[]]", "[]", "[!]", "[", "!", "]"]
+
+
+@given(st.lists(st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4).map("".join), max_size=2))
+@settings(max_examples=200)
+def test_the_globs_of_tools_and_of_policies_are_one_language(tmp_path_factory, glob):
+    assume(all("**" not in part for part in glob) and any(glob))
+    place = tmp_path_factory.getbasetemp() / "globs"
+    names = ["a", "ab", "b-", "a/a", "a!/b", "[a]", "x/a/b", "x/[/-"]
+    for number, name in enumerate(names):
+        (place / str(number) / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / str(number) / name).write_text("")
+    pattern = "/".join(glob)
+    try:
+        policy = glob_pattern(pattern)
+    except PatternError:
+        return
+    for number, name in enumerate(names):
+        fits = name in declared.found(place / str(number), [pattern])
+        assert fits == bool(policy(name)), (pattern, name)
+
+
+def test_a_glob_with_braces_is_refused_because_it_would_fit_nothing():
+    with pytest.raises(ValidationError, match="write one for each"):
+        define(greet).model_validate(define(greet).model_dump() | {"artifacts": ["*.{png,svg}"]})
+    define(greet).model_validate(define(greet).model_dump() | {"artifacts": ["*.png", "{a}"]})
 
 
 async def survey(workspace, globs, shelf, work, limits=None):

@@ -1,5 +1,9 @@
 """Files that a tool declares as artifacts: found by globs below the workspace, and read.
 
+The globs are in the language of a policy's: `*`, `?` and [abc] stay within a name, and `**` alone
+stands for any number of directories. Names are the tool's, and may be made to be slow to compare;
+fnmatch takes linear time on them.
+
 The tool's process is gone when they are read, but the workspace is not its alone: another call
 may write there. So every step to a file is by descriptor and follows no link, a file is looked
 at again once it is open, and no directory is gone through that the tool could not enter (see

@@ -18,6 +18,8 @@ def _below(glob: str) -> str:
     parts = glob.split("/")
     if not glob or glob.startswith("/") or "\0" in glob or {"", ".", ".."} & set(parts):
         raise ValueError("expected a glob of files below the workspace, relative to it")
+    if "{" in glob and "," in glob:
+        raise ValueError("braces stand for themselves in such a glob; write one for each")
     return glob
 
 

@@ -121,7 +121,7 @@ def glob_pattern(glob: str) -> Callable[[str], re.Match[str] | None]:
         text, tail = text[:-3], "(?:/.*)?"
     else:
         tail = ""
-    for found in re.finditer(r"\*\*/|\*+|\?|\[!?\]?[^\]]*\]", text):
+    for found in re.finditer(r"\*\*/|\*+|\?|\[!?+(?:\][^\]/]*|[^\]/]+)\]", text):
         out += re.escape(text[end : found.start()]) + _wild(found[0])
         end = found.end()
     try:

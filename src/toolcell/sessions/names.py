@@ -9,16 +9,13 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from toolcell.model.base import Count, Frozen
 from toolcell.sessions.session import Session
 
 Kind = Literal["python", "shell"]
 _NAME = r"[A-Za-z0-9_.-]{1,64}"
-SessionName = Annotated[str, Field(pattern=f"^{_NAME}$")]
 
 _REMEMBERED = 256
 
