@@ -5,8 +5,9 @@
 
 The cell is made like every other. Its worker is told to be a session: it becomes the *host*, one
 thread around poll(2), which runs no code of the tool. *Executors* do, one a branch: a Python
-interpreter with a namespace that stays (`interpreter`), or a bash (`shell`). The host alone reads
-the cell's request pipe and writes its standard output, in `records`.
+interpreter with a namespace that stays (`interpreter`), or a bash (`shell`). A fork counts once
+all of its copies are ready (`copying`). The host alone reads the cell's request pipe and writes
+its standard output, in `records`.
 
 For each call the host makes two pipes, and the executor opens them by the host's /proc entry,
 which a bash can do as well, as its standard output and error for that call. What a call left

@@ -25,15 +25,9 @@ def place(branch: int) -> str:
 
 
 def make(branch: int) -> str:
-    """Make the outbox of a copy, and return its path.
-
-    A copy of that number whose fork failed may have made it already.
-    """
-    with suppress(FileExistsError):
-        os.mkdir(place(branch), 0o700)  # noqa: PTH102  # as the worker makes the first one
-    with suppress(FileExistsError):
-        outbox.make(place(branch))
-    return str(Path(place(branch), Path(_FIRST).name))
+    """Make the outbox of a copy, and return its path."""
+    os.mkdir(place(branch), 0o700)  # noqa: PTH102  # as the worker makes the first one
+    return outbox.make(place(branch))
 
 
 class Leaving:

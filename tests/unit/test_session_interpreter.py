@@ -227,19 +227,17 @@ def test_an_interpreter_with_threads_is_not_forked_and_says_which(python):
 
 def test_a_fork_of_which_one_copy_fails_says_so_and_leaves_none(python, tmp_path):
     python("x = 'kept'")
-    blocked = outbox_of(2, tmp_path).parent
-    blocked.touch()
+    outbox_of(2, tmp_path).parent.touch()
     refused = forked(python, 3)
     assert isinstance(refused, Unforked)
-    assert "a copy could not go on: NotADirectoryError" in refused.message
+    assert "a copy could not go on: FileExistsError" in refused.message
     assert python("x").out == "'kept'\n"
     end = time.monotonic() + 5
     while len(children(python.process.pid)) > 1 and time.monotonic() < end:
         python("1")
     assert len(children(python.process.pid)) == 1, "the copies that were ready have ended"
-    blocked.unlink()
-    assert forked(python, 3).copies == (1, 2, 3)
-    assert python("x", branch=2).out == "'kept'\n"
+    again = forked(python, 3).copies
+    assert [python("x", branch=branch).out for branch in again] == ["'kept'\n"] * 3
 
 
 def test_a_copy_that_ends_before_it_is_asked_for_anything_is_missed(python):
@@ -264,7 +262,7 @@ def test_what_the_code_put_in_the_way_of_a_fork_refuses_it_and_ends_nothing(pyth
     python("import random\nkept, random.getstate = random.getstate, None")
     assert "TypeError" in forked(python, 1).message
     python("random.getstate = kept")
-    assert forked(python, 1).copies == (1,)
+    assert isinstance(forked(python, 1), Forked)
 
 
 def test_a_file_that_appears_in_the_outbox_of_an_idle_branch_is_not_sent_at_its_end(
@@ -325,14 +323,14 @@ def test_a_call_can_close_what_a_call_before_it_opened_up_to_the_limit(python):
     assert "Too many open files" in forked(python, 1).message
     assert python("len(files) > 10").out == "True\n"
     python("while files: os.close(files.pop())")
-    assert forked(python, 1).copies == (1,)
+    assert isinstance(forked(python, 1), Forked)
 
 
 def test_a_call_that_no_file_can_be_opened_for_fails_by_that_limit_and_ends_nothing(python):
     python("import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))")
     for _ in range(2):
         refused = python("1")
-        assert (refused.kept, refused.exit, refused.end.limit[0]) == (True, 1, "open_files")
+        assert (refused.kept, refused.exit, refused.end.error[0]) == (True, 1, "open_files")
 
 
 def test_a_shell_is_not_forked(tmp_path):
