@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolcell.errors import GrantError as GrantError
     from toolcell.errors import PolicyError as PolicyError
     from toolcell.errors import RegistrationError as RegistrationError
+    from toolcell.errors import SessionError as SessionError
     from toolcell.errors import StoreError as StoreError
     from toolcell.errors import ToolcellError as ToolcellError
     from toolcell.errors import UnknownApprovalError as UnknownApprovalError
@@ -90,6 +91,7 @@ _HOMES = {
         "GrantError",
         "PolicyError",
         "RegistrationError",
+        "SessionError",
         "StoreError",
         "ToolcellError",
         "UnknownApprovalError",

@@ -44,13 +44,13 @@ class BlockingSessions:
 
         return self._wait(listed())
 
-    def end(self, name: str, kind: Kind | None = None) -> str:
-        """End a session, and what runs in it; returns why not where there is none."""
-        return self._wait(self._sessions.end(name, kind))
+    def end(self, name: str, kind: Kind | None = None) -> None:
+        """End a session, and what runs in it; raises SessionError where there is none."""
+        self._wait(self._sessions.end(name, kind))
 
-    def restart(self, name: str, kind: Kind | None = None) -> str:
+    def restart(self, name: str, kind: Kind | None = None) -> None:
         """End a session so that the next call that names it starts a fresh one; see `end`."""
-        return self._wait(self._sessions.restart(name, kind))
+        self._wait(self._sessions.restart(name, kind))
 
     def fork(
         self,

@@ -36,6 +36,10 @@ class UnknownOutputError(ToolcellError, LookupError):
     """No output of this handle is kept, or not for who asks."""
 
 
+class SessionError(ToolcellError, RuntimeError):
+    """A session cannot be ended or forked as the host asked; the message says why."""
+
+
 class WorkspaceError(ToolcellError, ValueError):
     """The workspace cannot be lent to a cell; the message says why."""
 

@@ -8,7 +8,15 @@ import sys
 
 import pytest
 
-from toolcell import BlockingController, SessionBounds, ToolCall, ToolPolicy, ToolRegistry
+from toolcell import (
+    BlockingController,
+    RunOptions,
+    SessionBounds,
+    SessionError,
+    ToolCall,
+    ToolPolicy,
+    ToolRegistry,
+)
 
 pytestmark = pytest.mark.isolation
 
@@ -71,11 +79,10 @@ async def test_a_call_that_does_not_heed_its_interrupt_loses_the_state_and_every
     assert lost.metadata.session.state == "lost"
     assert "did not heed the interrupt" in lost.for_llm()
     assert not processes("947.5")
-    told = await run("python_session", code="1")
-    assert category(told) == "worker_lost"
-    assert "has ended" in told.for_llm()
-    assert "starts a fresh session" in told.for_llm()
-    assert (await run("python_session", code="'fresh'")).output == "'fresh'\n"
+    fresh = await run("python_session", code="'fresh'")
+    assert fresh.output == "'fresh'\n", "the call that lost the state has said so"
+    assert "[new session: the earlier one ended: a call of it had to end" in fresh.for_llm()
+    assert (await run("python_session", code="1")).metadata.session.note == ""
 
 
 @pytest.mark.any_user
@@ -84,14 +91,15 @@ async def test_a_session_that_ended_says_how_and_a_restarted_one_begins_without_
     ended = await run("shell_session", command="X=1; exit 3")
     assert (category(ended), ended.return_code) == ("exit_code", 3)
     assert ended.metadata.session.state == "lost"
-    assert "code 3" in (await run("shell_session", command="echo $X")).for_llm()
-    await run("shell_session", command="X=2")
+    fresh = await run("shell_session", command="echo [$X]; X=2")
+    assert fresh.output == "[]\n"
+    assert "the earlier one ended: the shell exited with code 3" in fresh.for_llm()
     assert (await run("sessions", action="restart", kind="shell")).success
     assert (await run("shell_session", command="echo [$X]")).output == "[]\n"
     wrong = await run("sessions", action="end", session="other")
     assert "no session named `other`; there are main" in wrong.for_llm()
     assert (await run("sessions", action="end")).success
-    assert (await run("sessions")).structured == []
+    assert (await run("sessions")).output == "there are no sessions"
 
 
 @pytest.mark.any_user
@@ -99,12 +107,15 @@ async def test_copies_of_a_session_go_their_own_way_in_one_cell(made):
     run = made()
     await run("python_session", code="x = 1\nopen('/tmp/shared', 'w').write('seen')")
     forked = await run("sessions", action="fork", copies=2)
-    assert forked.structured["names"] == ["main.1", "main.2"]
+    assert forked.output == "main.1, main.2"
     await asyncio.gather(
         *(run("python_session", code=f"x += {n}", session=f"main.{n}") for n in (1, 2))
     )
     named = await run("sessions", action="fork", session="main.2", names=["best"])
-    assert named.structured["names"] == ["best"]
+    assert named.output == "best"
+    listed = (await run("sessions")).output.splitlines()
+    assert "main.1 (python): idle 0 s, 1 call, forked from main" in listed
+    assert len(listed) == 4
     outputs = [
         (await run("python_session", code="print(x, open('/tmp/shared').read())", session=name))
         for name in ("main", "main.1", "main.2", "best")
@@ -193,12 +204,18 @@ async def test_a_session_is_not_used_under_other_walls_than_it_was_made_with(run
     assert (await run("python_session", code="less ")).output == "1\n"
 
 
+ROOM = "ended to make room, as idle for longest"
+
+
 @pytest.mark.any_user
 async def test_an_idle_session_ends_and_the_longest_idle_one_makes_room(made, until):
     run = made(bounds={"most": 2, "idle": 30})
-    for name in ("a", "b", "c"):
-        await run("python_session", code="x = 1", session=name)
-    assert "idle for longest" in (await run("python_session", code="x", session="a")).for_llm()
+    made_for = [await run("python_session", code="x = 1", session=name) for name in "abc"]
+    notes = [each.metadata.session.note for each in made_for]
+    assert notes == ["", "new session b", f"new session c; {ROOM}: a"]
+    refused = await run("python_session", code="x", session="a")
+    assert "idle for longest" in refused.for_llm()
+    assert "starts a fresh session" in refused.for_llm(), "nothing has told of this end before"
     busy = [
         asyncio.create_task(run("python_session", code=STUBBORN, session=each)) for each in "bc"
     ]
@@ -259,8 +276,6 @@ async def test_files_in_the_outbox_come_back_with_the_call_that_left_them(made):
     last = await run("shell_session", command='echo c > "$TOOLCELL_OUTBOX/c.txt"; exit 3')
     assert [each.name for each in last.artifacts] == ["c.txt"]
     odd = await run("shell_session", command='ln -s /etc/passwd "$TOOLCELL_OUTBOX/link"')
-    assert odd.success is False, "the session has ended"
-    odd = await run("shell_session", command='ln -s /etc/passwd "$TOOLCELL_OUTBOX/link"')
     assert [each.name for each in odd.refused_artifacts] == ["link"]
     gone = await run(
         "shell_session", command='rm -r "$TOOLCELL_OUTBOX"; ln -s / "$TOOLCELL_OUTBOX"'
@@ -275,7 +290,8 @@ async def test_memory_is_watched_over_the_whole_session(made):
     over = await run("python_session", code="y = bytearray(60_000_000)\nwhile True: pass")
     assert category(over) == "memory"
     assert over.metadata.session.state == "lost"
-    assert "memory limit" in (await run("python_session", code="1")).for_llm()
+    fresh = await run("python_session", code="1")
+    assert "[new session: the earlier one ended: it went over its memory" in fresh.for_llm()
 
 
 @pytest.mark.parametrize("rung", RUNGS)
@@ -368,5 +384,53 @@ def test_the_blocking_face_has_the_same_sessions(workspace):
         forked = controller.sessions.fork("main", 2)
         assert forked.names == ("main.1", "main.2")
         assert [info.name for info in controller.sessions.list()] == ["main", "main.1", "main.2"]
-        assert controller.sessions.end("main.1") == ""
-        assert "no session named" in controller.sessions.restart("main.1")
+        controller.sessions.end("main.1")
+        with pytest.raises(SessionError, match="no session named"):
+            controller.sessions.restart("main.1")
+        with pytest.raises(SessionError, match="no python session named"):
+            controller.sessions.fork("other")
+
+
+@pytest.mark.any_user
+async def test_calls_and_forks_that_come_at_once_keep_the_bounds_and_share_no_name(made):
+    run = made(bounds={"most": 2}, max_running=20)
+    sessions = run.controller.sessions
+    await asyncio.gather(*(run("python_session", code="1", session=name) for name in "ab"))
+    forks = [sessions.fork(name, names=["z"]) for name in "ab"]
+    call = run("python_session", code="1", session="z")
+    first, second, called = await asyncio.gather(*forks, call, return_exceptions=True)
+    assert first.names == ("z",)
+    assert isinstance(second, SessionError)
+    assert called.success, "in the copy"
+    assert sorted(info.name for info in sessions.list()) == ["a", "b", "z"]
+    results = await asyncio.gather(
+        *(run("python_session", code="1", session=f"c{n}") for n in range(6))
+    )
+    assert len([each for each in results if each.success]) >= 2
+    assert len([info for info in sessions.list() if info.state != "ended"]) == 2
+    dots = await run("python_session", code="1", session="..")
+    assert category(dots) == "invalid_arguments"
+
+
+@pytest.mark.any_user
+async def test_a_slow_reader_of_one_call_holds_up_no_call_of_a_copy(made):
+    run = made(limits={"wall": "5s"})
+    await run("python_session", code="import time; x = 42")
+    await run.controller.sessions.fork("main")
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def tap(stream, data):
+        begun.set()
+        await go.wait()
+
+    flood = "for _ in range(400): print('y' * 9000)\nprint('end')"
+    options = RunOptions(tap=tap)
+    slow = asyncio.create_task(run.with_options("python_session", options, code=flood))
+    await begun.wait()
+    other = await run("python_session", code="x", session="main.1")
+    assert other.output == "42\n"
+    assert not slow.done()
+    go.set()
+    result = await slow
+    assert result.success
+    assert result.output.endswith("end\n")

@@ -242,11 +242,13 @@ class SessionFacts(Frozen):
 
     `state` says whether what earlier calls made is still there, `ended` how it came to its end
     where it did. `earlier` is what calls before this one had left running, and that wrote since.
+    `note` says what is to be known of a session that began with the call.
     """
 
     state: Literal["kept", "lost"]
     ended: str = ""
     earlier: Captured = Captured()
+    note: str = ""
 
 
 Killed = Literal["wall", "cancel", "output", "memory", "cpu", "processes", "reply"]

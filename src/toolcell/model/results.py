@@ -126,16 +126,18 @@ class SessionOutcome(Frozen):
     """What a call in a session left of it: whether its state is kept, and if not, why.
 
     `earlier` is what calls before it had left running, and that wrote since the one before.
+    `note` says what is to be known of a session that began with the call.
     """
 
     state: Literal["kept", "lost"]
     ended: str = ""
     earlier: str = ""
     earlier_truncation: Truncation | None = None
+    note: str = ""
 
     def for_llm(self, error: ErrorInfo | None) -> list[str]:
         """What the model should know of it."""
-        parts = []
+        parts = [f"[{self.note}]"] if self.note else []
         if self.earlier:
             parts.append(f"[written since by what earlier calls left running]\n{self.earlier}")
         if self.state == "lost":

@@ -146,7 +146,11 @@ def _session(
         return None
     earlier, cut = shorten(facts.earlier, budget, redactor, ended=False)
     return SessionOutcome(
-        state=facts.state, ended=redactor.text(facts.ended), earlier=earlier, earlier_truncation=cut
+        state=facts.state,
+        ended=redactor.text(facts.ended),
+        earlier=earlier,
+        earlier_truncation=cut,
+        note=redactor.text(facts.note),
     )
 
 

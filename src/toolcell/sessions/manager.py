@@ -1,9 +1,12 @@
 """Sessions by name: made at their first call, used one call at a time, ended when nobody does.
 
 A session is made of the settings and limits of its first call's decision, and a later call whose
-decision differs in them is not run in it. One that ended says so once, to the next call that
-names it: nothing begins anew in silence. Where as many cells are in use as there may be, the one
-that was idle longest makes room; where none is idle, the call is not run.
+decision differs in them is not run in it. One that ended says so once: by the call that it ended
+with, or else to the next one that names it, which is not run; nothing begins anew in silence.
+Where as many cells are in use as there may be, the one that was idle longest makes room; where
+none is idle, the call is not run.
+
+Names and places are reserved before anything is waited for: calls and forks come at once.
 """
 
 import asyncio
@@ -15,8 +18,8 @@ from toolcell.attempt import Attempt
 from toolcell.cells.captures import Begin
 from toolcell.cells.cell import Cell
 from toolcell.cells.parcels import Shelf
+from toolcell.errors import SessionError
 from toolcell.model import Enforcement, Report, SessionFacts, canonical_json
-from toolcell.sessions import protocol
 from toolcell.sessions.evidence import Evidence
 from toolcell.sessions.names import (
     Entry,
@@ -28,6 +31,8 @@ from toolcell.sessions.names import (
     is_name,
 )
 from toolcell.sessions.session import Session
+
+_ON_REQUEST = "it was ended on request"
 
 Take = Callable[[Attempt], Awaitable[tuple[Cell, Enforcement] | Report]]
 """Takes a ready cell for a call, or reports why there is none."""
@@ -64,29 +69,23 @@ class Sessions:
         finally:
             entry.used = time.monotonic()
             entry.lock.release()
-            if entry.session is None:
-                self._names.drop(entry)
-            else:
-                self._expire_later(entry.session)
+            self._leave(entry)
 
     def list(self) -> list[SessionInfo]:
         """All that live, and those that ended and did not say so yet, by kind and name."""
         found = [entry.info() for entry in self._names if entry.session is not None]
         return sorted(found, key=lambda info: (info.kind, info.name))
 
-    async def end(self, name: str, kind: Kind | None = None) -> str:
-        """End a session, and what runs in it; returns why not where there is none."""
-        entry = self._names.find(name, kind)
-        if isinstance(entry, str):
-            return entry
+    async def end(self, name: str, kind: Kind | None = None) -> None:
+        """End a session, and what runs in it; raises SessionError where there is none."""
+        entry = self._found(name, kind)
         self._names.drop(entry)
         if entry.session is not None:
-            await entry.session.end_branch(entry.branch, "it was ended on request")
-        return ""
+            await entry.session.end_branch(entry.branch, _ON_REQUEST)
 
-    async def restart(self, name: str, kind: Kind | None = None) -> str:
+    async def restart(self, name: str, kind: Kind | None = None) -> None:
         """End a session so that the next call that names it starts a fresh one; see `end`."""
-        return await self.end(name, kind)
+        await self.end(name, kind)
 
     async def fork(
         self,
@@ -99,24 +98,30 @@ class Sessions:
         """Copy a Python session, between two calls; each copy is a session that goes its own way.
 
         All of them live in one cell, with its files and limits. `reseed` gives each copy other
-        random numbers, which are the same in all of them without it.
+        random numbers, which are the same in all of them without it. Raises SessionError where
+        that cannot be; the session goes on then.
         """
-        entry = self._names.find(name, "python")
-        if isinstance(entry, str):
-            return SessionFork(refused=entry)
-        async with entry.lock:
+        origin = self._found(name, "python")
+        async with origin.lock:
             began = time.perf_counter()
+            session = origin.session
+            if session is None or origin.how_ended():
+                raise SessionError(f"the session `{name}` has ended: {origin.how_ended()}")
             names = names or self._names.free("python", name, copies)
-            session, ended = entry.session, entry.how_ended()
-            if session is None or ended:
-                return SessionFork(refused=f"the session `{name}` has ended: {ended}")
-            if hindrance := self._hindrance(names, session):
-                return SessionFork(refused=hindrance)
-            outcome = await session.fork(entry.branch, len(names), reseed=reseed)
-            if isinstance(outcome, str):
-                return SessionFork(refused=outcome)
-            self._add(entry, names, outcome)
-            entry.used = time.monotonic()
+            self._require_possible(names, session)
+            # Before anything is waited for: whoever names one of them from now on waits.
+            entries = await self._names.reserved(origin, names)
+            try:
+                outcome = await session.fork(origin.branch, len(names), reseed=reseed)
+                if isinstance(outcome, str):
+                    raise SessionError(outcome)
+                for entry, branch in zip(entries, outcome.copies, strict=True):
+                    entry.session, entry.branch, entry.made_of = session, branch, origin.made_of
+            finally:
+                for entry in entries:
+                    entry.lock.release()
+                    self._leave(entry)
+            origin.used = time.monotonic()
             took = round((time.perf_counter() - began) * 1000, 3)
             return SessionFork(
                 names=tuple(names), shared_files=outcome.open_files, milliseconds=took
@@ -133,15 +138,16 @@ class Sessions:
         self, entry: Entry, attempt: Attempt, evidence: Evidence
     ) -> tuple[Report, Enforcement]:
         required = Enforcement(required=attempt.grant.settings.require)
-        if ended := entry.how_ended():
+        if entry.session is not None and (ended := entry.how_ended()):
             entry.session = None
             return _told(entry, ended), required
-        made_of = _made_of(attempt)
+        note = ""
         if entry.session is None:
-            refusal = await self._make(entry, attempt, made_of)
-            if refusal is not None:
-                return refusal, required
-        elif entry.made_of != made_of:
+            made = await self._make(entry, attempt)
+            if isinstance(made, Report):
+                return made, required
+            note = made
+        elif entry.made_of != _made_of(attempt):
             return _other_walls(entry), required
         session = entry.session
         if session is None:
@@ -153,17 +159,19 @@ class Sessions:
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to its session: {error}"), required
         attempt.tell_end(report)
-        return report, session.enforcement
+        return _noted(entry, report, note), session.enforcement
 
-    async def _make(self, entry: Entry, attempt: Attempt, made_of: str) -> Report | None:
-        if refusal := await self._make_room():
-            return refusal
-        self._making += 1
-        try:
-            with attempt.cancellation.interrupts():
+    async def _make(self, entry: Entry, attempt: Attempt) -> Report | str:
+        """Make a session; returns what is to be said of that."""
+        others = any(each.kind == entry.kind and each.session for each in self._names)
+        with attempt.cancellation.interrupts():
+            ended = await self._reserve()
+            if isinstance(ended, Report):
+                return ended
+            try:
                 taken = await self._take(attempt)
-        finally:
-            self._making -= 1
+            finally:
+                self._making -= 1
         if isinstance(taken, Report):
             return taken
         cell, enforcement = taken
@@ -171,54 +179,68 @@ class Sessions:
             cell.close()
             return Report(setup="the controller was closed")
         grace, on_end = self._bounds.grace, self._ended
+        note = _news(entry, ended, others=others)
         entry.session = Session(cell, enforcement, entry.kind, attempt.bounds.limits, grace, on_end)
-        entry.branch, entry.made_of = 0, made_of
-        entry.made = time.monotonic()
+        entry.branch, entry.made_of, entry.lost = 0, _made_of(attempt), ""
+        entry.calls, entry.made = 0, time.monotonic()
         self._living.add(entry.session)
-        return None
+        return note
 
-    async def _make_room(self) -> Report | None:
-        if len(self._living) + self._making < self._bounds.most:
-            return None
+    async def _reserve(self) -> Report | Sequence[str]:
+        """Reserve a place for one more session; returns the names of those that ended for it."""
+        ended: tuple[str, ...] = ()
+        while len(self._living) + self._making >= self._bounds.most:
+            going = next((each for each in self._living if each.ending), None)
+            if going is None:
+                going = self._idle_longest()
+                if going is None:
+                    return _all_in_use(self._bounds.most)
+                ended += tuple(entry.name for entry in self._names.of(going))
+                going.end("it was idle for longest when another session needed its place")
+            # Who else waited for this may be first: then look again.
+            await asyncio.shield(going.gone)
+        self._making += 1
+        return ended
+
+    def _idle_longest(self) -> Session | None:
         idle = [
             (max(entry.used for entry in entries), session)
             for session in self._living
             if (entries := self._names.of(session))
             and not any(entry.lock.locked() for entry in entries)
         ]
-        if not idle:
-            return Report(
-                setup=f"{self._bounds.most} sessions are in use, and there may be no more",
-                remedy="wait for a call in one of them to end, or end one",
-            )
-        _, oldest = min(idle, key=lambda pair: pair[0])
-        oldest.end("it was idle for longest when another session needed its place")
-        await asyncio.shield(oldest.gone)
-        return None
+        return min(idle, key=lambda pair: pair[0])[1] if idle else None
 
-    def _hindrance(self, names: Sequence[str], session: Session) -> str:
-        """Why a fork cannot be made; empty where it can."""
+    def _found(self, name: str, kind: Kind | None) -> Entry:
+        entry = self._names.find(name, kind)
+        if isinstance(entry, str):
+            raise SessionError(entry)
+        return entry
+
+    def _require_possible(self, names: Sequence[str], session: Session) -> None:
+        """Raise where a fork cannot be made."""
         if not names:
-            return "a fork makes one copy at least"
-        if session.branches + len(names) > self._bounds.branches:
-            return f"a session has {self._bounds.branches} branches at most, ended ones not counted"
+            raise SessionError("a fork makes one copy at least")
+        if session.places + len(names) > self._bounds.branches:
+            most = self._bounds.branches
+            raise SessionError(f"a session has {most} branches at most, ended ones not counted")
         if len(set(names)) < len(names) or not all(map(is_name, names)):
-            return "the copies need names of letters, digits, `_`, `-` and `.`, all different"
-        taken = self._names.taken("python", names)
-        return f"there are sessions of these names already: {', '.join(taken)}" if taken else ""
-
-    def _add(self, origin: Entry, names: Sequence[str], outcome: protocol.Forked) -> None:
-        for name, branch in zip(names, outcome.copies, strict=True):
-            self._names.add(
-                Entry(
-                    name,
-                    "python",
-                    session=origin.session,
-                    branch=branch,
-                    made_of=origin.made_of,
-                    forked_from=origin.name,
-                )
+            raise SessionError(
+                "the copies need names of letters, digits, `_`, `-` and `.`, all different"
             )
+        if taken := self._names.taken("python", names):
+            raise SessionError(f"there are sessions of these names already: {', '.join(taken)}")
+
+    def _leave(self, entry: Entry) -> None:
+        """Nobody uses an entry any more, for now; what has no name any more goes."""
+        if entry.session is None:
+            if not entry.lost:
+                self._names.drop(entry)
+            self._names.forget_old()
+        elif self._names.holds(entry):
+            self._expire_later(entry.session)
+        else:  # it was ended before it was made
+            entry.session.let_go(entry.branch, _ON_REQUEST)
 
     def _expire_later(self, session: Session) -> None:
         if timer := self._timers.pop(session, None):
@@ -249,13 +271,38 @@ def _code(attempt: Attempt) -> str:
     return str(arguments[definition.shell_line or "code"])
 
 
+def _noted(entry: Entry, report: Report, note: str) -> Report:
+    """Say of a session that it is new, and keep in mind what its call has told of its end."""
+    facts = report.session
+    if facts is None:
+        return report
+    if facts.state == "lost":
+        entry.session, entry.lost = None, facts.ended
+    return report.model_copy(update={"session": facts.model_copy(update={"note": note})})
+
+
+def _news(entry: Entry, ended: Sequence[str], *, others: bool) -> str:
+    """What a model is told of a session that begins; nothing where it can be no surprise."""
+    parts = [f"new session {entry.name}"]
+    if entry.lost:
+        parts = [f"new session: the earlier one ended: {entry.lost}"]
+    if ended:
+        parts.append(f"ended to make room, as idle for longest: {', '.join(ended)}")
+    return "; ".join(parts) if others or entry.lost or ended else ""
+
+
 def _told(entry: Entry, ended: str) -> Report:
     return Report(
-        setup=f"the session `{entry.name}` has ended: {ended}. All that earlier calls made in it "
-        "(variables, functions, what they left running) is lost",
-        remedy="call again: the next call starts a fresh session of this name; make there again "
-        "what you need",
+        setup=f"the session `{entry.name}` has ended: {ended}; its state is lost",
+        remedy="the next call starts a fresh session of this name",
         session=SessionFacts(state="lost", ended=ended),
+    )
+
+
+def _all_in_use(most: int) -> Report:
+    return Report(
+        setup=f"{most} sessions are in use, and there may be no more",
+        remedy="wait for a call in one of them to end, or end one",
     )
 
 

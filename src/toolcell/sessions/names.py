@@ -15,7 +15,9 @@ from toolcell.model.base import Count, Frozen
 from toolcell.sessions.session import Session
 
 Kind = Literal["python", "shell"]
-_NAME = r"[A-Za-z0-9_.-]{1,64}"
+# Not of dots alone, which mean something to who takes a name for a file's.
+_NAME = r"\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*"
+_LONGEST = 64
 
 _REMEMBERED = 256
 
@@ -48,20 +50,22 @@ class SessionInfo(Frozen):
 
 
 class SessionFork(Frozen):
-    """The names of the copies that a fork made, or why it was refused.
+    """The names of the copies that a fork made.
 
     `shared_files` are open for writing in all of them, and share the place in the file.
     """
 
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...]
     shared_files: tuple[str, ...] = ()
     milliseconds: float = 0.0
-    refused: str = ""
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """What a name stands for: a branch of a session that lives, or one that ended."""
+    """What a name stands for: a branch of a session that lives, or one that ended.
+
+    `lost` says how the one before ended, where the call that it ended with has told so.
+    """
 
     name: str
     kind: Kind
@@ -69,6 +73,7 @@ class Entry:
     branch: int = 0
     made_of: str = ""
     forked_from: str = ""
+    lost: str = ""
     calls: int = 0
     made: float = field(default_factory=time.monotonic)
     used: float = field(default_factory=time.monotonic)
@@ -76,7 +81,7 @@ class Entry:
 
     def how_ended(self) -> str:
         """How it ended; empty while it lives, or where it was never made."""
-        return self.session.how_ended(self.branch) if self.session else ""
+        return self.session.how_ended(self.branch) if self.session else self.lost
 
     def info(self) -> SessionInfo:
         """What is told of it."""
@@ -107,7 +112,7 @@ class Names:
         while True:
             entry = self._entries.setdefault((kind, name), Entry(name, kind))
             await entry.lock.acquire()
-            if self._entries.get((kind, name)) is entry:
+            if self.holds(entry):
                 return entry
             entry.lock.release()  # it was ended while this call waited
 
@@ -122,13 +127,21 @@ class Names:
         kinds = f"{kind} session" if kind else "session"
         return f"there is no {kinds} named `{name}`" + (f"; there are {known}" if known else "")
 
-    def add(self, entry: Entry) -> None:
-        """Let a name stand for something new."""
-        self._entries[entry.kind, entry.name] = entry
+    async def reserved(self, origin: Entry, names: Sequence[str]) -> list[Entry]:
+        """Entries for copies of a session, held by who asks until it releases their locks."""
+        entries = [Entry(name, origin.kind, forked_from=origin.name) for name in names]
+        for entry in entries:
+            await entry.lock.acquire()  # at once: nobody else knows of it
+            self._entries[entry.kind, entry.name] = entry
+        return entries
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether its name still stands for this."""
+        return self._entries.get((entry.kind, entry.name)) is entry
 
     def drop(self, entry: Entry) -> None:
         """Let a name stand for nothing, where it still stands for this."""
-        if self._entries.get((entry.kind, entry.name)) is entry:
+        if self.holds(entry):
             del self._entries[entry.kind, entry.name]
 
     def free(self, kind: Kind, name: str, count: int) -> list[str]:
@@ -159,4 +172,4 @@ class Names:
 
 def is_name(text: str) -> bool:
     """Whether a session can have this name."""
-    return re.fullmatch(_NAME, text) is not None
+    return len(text) <= _LONGEST and re.fullmatch(_NAME, text) is not None

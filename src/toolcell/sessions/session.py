@@ -127,13 +127,22 @@ class Session:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
             await self._settled(done)
+            if done.done() and isinstance(made := done.result(), Forked):
+                for copy in made.copies:  # nobody knows of them
+                    self.let_go(copy, "its fork was given up")
             raise
         finally:
             timer.cancel()
 
     async def end_branch(self, branch: int, why: str) -> None:
         """End a branch, and the session with its last one; returns when that is gone."""
-        if self.gone.done():
+        self.let_go(branch, why)
+        if self.ending:
+            await self._settled(self.gone)
+
+    def let_go(self, branch: int, why: str) -> None:
+        """As `end_branch`, without waiting."""
+        if self.gone.done() or self._ends.get(branch):
             return
         self._ends[branch] = why
         for run in self._runs.values():
@@ -141,9 +150,13 @@ class Session:
                 run.killed = run.killed or "cancel"
         if self.branches <= 1:
             self.end(why)
-            await self._settled(self.gone)
         else:
             self._link.send(self._dialogue.kill(branch))
+
+    @property
+    def ending(self) -> bool:
+        """Whether it is to end, or has ended."""
+        return bool(self._why)
 
     def end(self, why: str, killed: Killed | None = None) -> None:
         """End the cell; what runs in it then does not end by itself."""

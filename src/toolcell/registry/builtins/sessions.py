@@ -9,7 +9,8 @@ from toolcell.registry.builtins.declaring import READS, WRITES, Arguments, decla
 _SessionName = Annotated[
     str,
     Field(
-        pattern=r"^[A-Za-z0-9_.-]{1,64}$",
+        max_length=64,
+        pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*$",
         description="The session to run in; a name that is not in use begins a new one.",
     ),
 ]
