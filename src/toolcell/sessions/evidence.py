@@ -5,7 +5,7 @@ come through one pipe. Files go a way of their own, so that a tap cannot hold th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from toolcell.cells.arriving import Arriving
 from toolcell.cells.captures import STREAMS, Begin, Captures
@@ -30,8 +30,8 @@ class Evidence:
         self._tapping: asyncio.Future[None] | None = None
         self._captures = Captures(spill)
         self._arriving = Arriving(shelf, limits)
-        self._output = Lane(self._deal, self._on)
-        self._files = Lane(self._keep, self._on)
+        self._output = Lane(self._deal, self._fail, self._on)
+        self._files = Lane(self._keep, self._fail, self._on)
 
     @property
     def too_much(self) -> bool:
@@ -96,7 +96,7 @@ class Evidence:
             self.failed = error
             return found
         if waiting is not None:
-            self._tapping = asyncio.ensure_future(_awaited(waiting))
+            self._tapping = asyncio.ensure_future(waiting)
             found.append(self._tapping)
         return found
 
@@ -104,10 +104,8 @@ class Evidence:
         keeping = self._arriving.feed(data)
         return [keeping] if keeping else []
 
-    def _on(self, error: BaseException | None) -> None:
+    def _fail(self, error: BaseException) -> None:
         self.failed = self.failed or error
-        self.moved()
 
-
-async def _awaited(waiting: Awaitable[None]) -> None:
-    await waiting
+    def _on(self) -> None:
+        self.moved()  # whoever that is by now

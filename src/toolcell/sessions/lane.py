@@ -13,13 +13,19 @@ Deal = Callable[[str, bytes | bytearray], "Iterable[asyncio.Future[None]]"]
 
 
 class Lane:
-    """Pieces of one call; `moved` is called when some of what waited has gone on."""
+    """Pieces of one call."""
 
-    def __init__(self, deal: Deal, moved: Callable[[BaseException | None], None]) -> None:
-        """Keep the order; `moved` is told what was raised, if anything was."""
+    def __init__(
+        self,
+        deal: Deal,
+        failed: Callable[[BaseException], None],
+        moved: Callable[[], None],
+    ) -> None:
+        """`failed` is told at once what was raised, and `moved` when what waited has gone on."""
         self.waiting = 0
         """Bytes that wait."""
         self._deal = deal
+        self._failed = failed
         self._moved = moved
         self._pieces: deque[tuple[str, bytearray]] = deque()
         self._busy: set[asyncio.Future[None]] = set()
@@ -47,8 +53,10 @@ class Lane:
 
     def _done(self, future: "asyncio.Future[None]") -> None:
         self._busy.discard(future)
+        if not future.cancelled() and (error := future.exception()):
+            self._failed(error)
         while not self._busy and self._pieces:
             kind, data = self._pieces.popleft()
             self.waiting -= len(data)
             self._begin(kind, data)
-        self._moved(None if future.cancelled() else future.exception())
+        self._moved()
