@@ -144,7 +144,7 @@ class _Interpreter:
                 try:
                     notebook.run(request["code"], self._namespace, f"<call {request['call']}>")
                 finally:
-                    figures.save()
+                    figures.save_at_end()
             except BaseException as error:  # noqa: BLE001  # the tool's own, whatever it is
                 interrupted = isinstance(error, KeyboardInterrupt)
                 code = INTERRUPTED if interrupted else 1

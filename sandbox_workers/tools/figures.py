@@ -2,16 +2,21 @@
 
 Nothing here imports matplotlib: a hook waits for the code to import `matplotlib.pyplot`, and
 then `show` saves what is open into the outbox. What was not shown is saved after the run.
+
+A figure that cannot be drawn changes nothing of how the run ended, and is not met again in the
+next one: whatever drawing raises, it is told in a line, and the figure is closed.
 """
 
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
 _PYPLOT = "matplotlib.pyplot"
+_WORDS = 300
 
 
 def watch() -> None:
@@ -31,8 +36,38 @@ def save() -> None:
         return
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
-        figure.savefig(_next_place(), format="png")
-        pyplot.close(figure)
+        try:
+            _drawn(figure)
+        finally:
+            pyplot.close(figure)
+
+
+def save_at_end() -> None:
+    """Save what was not shown, after a run that has ended as it did."""
+    try:
+        save()
+    except BaseException as error:  # noqa: BLE001  # what draws may be the tool's own
+        _tell("the figures were not saved", error)
+
+
+def _drawn(figure: Any) -> None:
+    place = _next_place()
+    try:
+        figure.savefig(place, format="png")
+    except Exception as error:  # noqa: BLE001  # as a text that is no formula
+        with suppress(OSError):
+            os.unlink(place)  # noqa: PTH108  # a part of an image
+        _tell(f"{place.rpartition('/')[2]} was not saved", error)
+
+
+def _tell(what: str, error: BaseException) -> None:
+    try:
+        why = " ".join(str(error).split())[:_WORDS]
+    except BaseException:  # noqa: BLE001  # __str__ is the tool's own as well
+        why = ""
+    line = f"[{what}: {type(error).__name__}{': ' if why else ''}{why}]\n"
+    with suppress(OSError):  # the tool may have closed it
+        os.write(2, line.encode(errors="backslashreplace"))
 
 
 def _next_place() -> str:

@@ -29,4 +29,4 @@ def python(
     try:
         notebook.run(code, main.__dict__)
     finally:
-        figures.save()
+        figures.save_at_end()
