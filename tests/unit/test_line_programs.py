@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from toolcell.shell.doubts import DOUBTED, doubt_about
-from toolcell.shell.facts import Unknown
+from toolcell.shell.facts import Unknown, listed
 from toolcell.shell.lines import read_line
 from toolcell.shell.scripts import awk_danger, read_sed
 from toolcell.shell.variables import danger
@@ -662,6 +662,19 @@ def test_an_option_that_is_not_known_makes_every_word_a_place():
         ("PYTHONWARNINGS", "error::x.Y"),
         ("NODE_OPTIONS", "-r x"),
         ("PAGER", Unknown.ANY),
+        ("CFLAGS", "-O2 -fplugin=./x.so"),
+        *(
+            (name, "./x")
+            for name in listed(
+                "COMPILER_PATH GCC_EXEC_PREFIX LESSKEY LESSKEYIN LESSKEY_CONTENT MANROFFOPT"
+                " AWKLIBPATH AWKPATH PSQLRC UNZIPOPT ZIPINFOOPT LD_AUDIT PYTHONSTARTUP"
+                " MAKEFLAGS MAKEFILES RUSTC_WRAPPER CARGO_BUILD_RUSTC GOFLAGS JAVA_TOOL_OPTIONS"
+                " _JAVA_OPTIONS PERL5OPT RUBYOPT TAR_OPTIONS RSYNC_RSH SSH_ASKPASS GIT_ASKPASS"
+                " BROWSER npm_config_script_shell PIP_INDEX_URL CMAKE_C_COMPILER_LAUNCHER CXX"
+                " SHELL LDFLAGS CPATH CCACHE_PREFIX TEXINPUTS HGRCPATH ANSIBLE_CONFIG"
+                " PERLLIB GUILE_LOAD_PATH PHP_INI_SCAN_DIR TF_CLI_ARGS_apply"
+            )
+        ),
     ],
 )
 def test_variables_that_change_what_runs_are_dangerous(name, value):
@@ -678,6 +691,8 @@ def test_variables_that_change_what_runs_are_dangerous(name, value):
         ("LC_ALL", "C"),
         ("PYTHONUNBUFFERED", "1"),
         ("CC", "clang-17"),
+        ("CFLAGS", "-O2 -g -Wall -std=c++17 -DX=1"),
+        ("CGO_ENABLED", "0"),
         ("GIT_TRACE", "1"),
         ("MYPATH", "x"),
         ("MAKEFLAGS", "-j8"),
