@@ -16,6 +16,7 @@ from toolcell.cells.captures import Stream
 from toolcell.cells.supervisor import Tap
 from toolcell.grants import RunOptions
 from toolcell.model import ApprovalRequest, ToolResult
+from toolcell.outputs import through_sequences
 from toolcell.redaction import Redactor
 
 Outcome = ToolResult | ApprovalRequest
@@ -154,7 +155,7 @@ class _Decoding:
 
     def __init__(self, name: Stream, redactor: Redactor | None) -> None:
         self._name = name
-        self._redacted = redactor.stream() if redactor else None
+        self._redacted = through_sequences(redactor) if redactor else None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def chunk(self, data: bytes) -> Chunk:

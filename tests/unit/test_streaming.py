@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcell.grants import RunOptions
+from toolcell.legible import clean_text
 from toolcell.model import ToolCall
 from toolcell.policy import ToolPolicy
 from toolcell.redaction import Redactor
@@ -203,3 +204,13 @@ def test_leaving_the_sync_iterator_ends_the_call():
         for _ in stream:
             break
         assert stream.outcome().status == "cancelled"
+
+
+@pytest.mark.attack
+async def test_a_redacted_stream_is_looked_through_as_what_is_kept_is():
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    pieces = [f"\x1b[3{ord(each) % 8}m{each}".encode() for each in secret]
+    for redactor, shown in ((Redactor(), False), (None, True)):
+        stream = OutputStream(Played(*(("stdout", piece) for piece in pieces)), None, redactor)
+        text = "".join([chunk.text async for chunk in stream])
+        assert (secret in clean_text(text)) is shown

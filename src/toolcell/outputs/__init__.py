@@ -9,6 +9,7 @@ keeper      what one call keeps, without holding up the event loop
 """
 
 from toolcell.outputs.keeper import Keeper, kept, with_keeper, writing
+from toolcell.outputs.sequences import through_sequences
 from toolcell.outputs.store import OpenOutput, OutputStore, no_outputs
 from toolcell.outputs.stored import Kind, Pruned, Stored
 from toolcell.outputs.writer import OutputWriter
@@ -23,6 +24,7 @@ __all__ = [
     "Stored",
     "kept",
     "no_outputs",
+    "through_sequences",
     "with_keeper",
     "writing",
 ]

@@ -9,10 +9,15 @@ from typing import NamedTuple
 from toolcell.legible import stripped
 from toolcell.legible.characters import without_split_end
 from toolcell.legible.sequences import none_in, without
-from toolcell.redaction import Redactor, Span, merged, outside
+from toolcell.redaction import Redactor, Span, StreamRedactor, merged, outside
 
 # So much is held back at most, for a secret between whose letters sequences stand.
 _HELD = 64 * 1024
+
+
+def through_sequences(redactor: Redactor) -> StreamRedactor:
+    """Return a redactor of one stream of bytes that come in pieces."""
+    return StreamRedactor(ThroughSequences(redactor))
 
 
 class _Without(NamedTuple):

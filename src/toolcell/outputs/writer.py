@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 
 from toolcell.media import media_type
 from toolcell.outputs.directory import Directory
-from toolcell.outputs.sequences import ThroughSequences
+from toolcell.outputs.sequences import through_sequences
 from toolcell.outputs.stored import Kind, Stored, new_handle
-from toolcell.redaction import Redactor, StreamRedactor, no_redaction
+from toolcell.redaction import Redactor, no_redaction
 
 _BEGINNING = 64 * 1024
 # So that what redaction makes of it takes little memory.
@@ -56,7 +56,7 @@ class OutputWriter:
         }
         self._created = datetime.now(UTC)
         self._media_type = media_type
-        self._redactor = StreamRedactor(ThroughSequences(redactor)) if redactor.reach else None
+        self._redactor = through_sequences(redactor) if redactor.reach else None
         self._beginning = b""
         self._digest = hashlib.sha256()
         self._fd = -1
