@@ -27,6 +27,7 @@ from sandbox_workers.launcher import describe, read_plan
 
 _INIT_SECONDS = 0.5
 _CLEAR_SECONDS = 1.0
+_CLEAR_LATER_SECONDS = 60.0
 
 _BOOT = (
     "import sys; sys.path.insert(0, {place!r}); from sandbox_workers.launcher import main; main()"
@@ -71,6 +72,7 @@ def main() -> NoReturn:
         sweep.wait_for_ends(_INIT_SECONDS)
         sweep.end_descendants()
         scratch.clear_as_owner(plan["scratch"], _CLEAR_SECONDS)
+        scratch.clear_later(plan["scratch"], _CLEAR_LATER_SECONDS)
     os._exit(0)
 
 

@@ -6,7 +6,9 @@
 The keeper makes the outer one, holds a lock on it, and removes it when its launcher is gone.
 Init makes the inner one and removes it at the end of the call. What a controller and keeper
 that were both killed left behind is removed in the background of the next one: a directory of
-this form whose controller is gone and that nobody holds a lock on.
+this form whose controller is gone and that nobody holds a lock on. Whoever clears one holds
+the lock meanwhile: two at once would stumble over what the other has removed. What a keeper
+cannot clear in the time that its controller waits is left to a child of it, which outlives it.
 
 What a tool left is removed with the rights of the tool's user, never with more.
 """
@@ -53,8 +55,28 @@ def sweep_left_behind(place: str) -> None:
         libc.do(libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL))
         if os.getppid() == parent:
             for old in Path(place).parent.iterdir():
-                if (found := _NAME.fullmatch(old.name)) and _is_left(old, found[1]):
+                found = _NAME.fullmatch(old.name)
+                lock = _claimed(old, found[1]) if found else None
+                if lock is not None:
                     clear_as_owner(str(old), float("inf"))
+                    os.close(lock)
+    finally:
+        os._exit(0)
+
+
+def clear_later(place: str, seconds: float) -> None:
+    """Remove what is left of a directory in a child that outlives this process.
+
+    It has the lock, as every child, and nothing that somebody waits for the end of.
+    """
+    if not os.path.lexists(place) or os.fork() != 0:
+        return
+    try:
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(nowhere, fd)
+        clear_as_owner(place, seconds)
     finally:
         os._exit(0)
 
@@ -140,18 +162,19 @@ def _is_directory(name: str, place: int) -> bool:
     return stat.S_ISDIR(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
 
 
-def _is_left(place: Path, controller: str) -> bool:
-    """Whether a directory is one that this user may remove, and nobody's any more."""
+def _claimed(place: Path, controller: str) -> int | None:
+    """Lock a directory that this user may remove and that is nobody's any more; else None."""
     with suppress(OSError):
         found = place.lstat()
         ours = stat.S_ISDIR(found.st_mode) and os.geteuid() in (0, found.st_uid)
         if not ours or Path(f"/proc/{controller}").exists():
-            return False
+            return None
         # Another PID namespace may share the place: then only the lock tells.
         directory = _opened(str(place), None)
         try:
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        finally:
+        except OSError:
             os.close(directory)
-        return True
-    return False
+            raise
+        return directory
+    return None

@@ -148,3 +148,18 @@ def test_a_keeper_that_is_root_removes_no_more_than_the_owner_could(tmp_path):
     os.chown(place / "roots", 12345, 12345)
     scratch.clear_as_owner(str(place), 60)
     assert not place.exists(), "the control"
+
+
+def test_what_a_keeper_has_no_time_for_goes_after_it(tmp_path):
+    place = tmp_path / "left"
+    for number in range(50):
+        (place / str(number) / "inner").mkdir(parents=True)
+    scratch.clear(str(place), 0)
+    assert place.exists(), "the control"
+    near, far = os.pipe()
+    scratch.clear_later(str(place), 60)
+    os.close(far)
+    assert os.read(near, 1) == b""  # its end
+    os.wait()
+    os.close(near)
+    assert not place.exists()
