@@ -1,6 +1,7 @@
 """Claims of `toolcell.cells.attestation`: a launcher is used where each attempt was stopped."""
 
 import os
+import tempfile
 
 import pytest
 
@@ -111,3 +112,12 @@ def test_the_secret_is_a_variable_of_this_process_that_the_cell_is_not_given(mon
         assert targets["variable"] == "B"
     with probe_targets(["A", "B"]) as targets:
         assert targets["variable"] is None
+
+
+async def test_a_temporary_directory_that_every_cell_may_reach_is_named(
+    tried, workspace, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(workspace))
+    with pytest.raises(CellRefused, match="could not be tried: the temporary directory") as caught:
+        await tried(answer())
+    assert "TMPDIR" in caught.value.remedy

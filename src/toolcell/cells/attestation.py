@@ -10,18 +10,20 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from toolcell.cells.leftovers import left_behind
+from toolcell.cells.lending import is_inside
 from toolcell.cells.process import Launcher
 from toolcell.cells.supervisor import Supervisor
 from toolcell.errors import CellRefused
 from toolcell.model import (
     Guarantee,
     HandlerRef,
+    Mount,
     PreparedToolCall,
     Report,
     ToolCall,
@@ -51,6 +53,7 @@ async def attest(launcher: Launcher) -> None:
     names = [name for guarantee in enforced for name in ATTEMPTS.get(guarantee, ())]
     try:
         with probe_targets(launcher.plan.environment) as targets:
+            _require_outside(targets["file"], launcher.plan.mounts)
             arguments = {"targets": targets, "attempts": names}
             supervisor = Supervisor(await launcher.make(), launcher.plan.limits)
             report = await supervisor.run(_prepared(arguments), None, _SECONDS)
@@ -66,6 +69,17 @@ async def attest(launcher: Launcher) -> None:
         raise CellRefused(
             f"the walls do not hold on this machine: a probe {'; '.join(reached)}",
             "`toolcell doctor` shows which; please report it as a security problem",
+        )
+
+
+def _require_outside(file: str, mounts: Iterable[Mount]) -> None:
+    """Refuse to try what every cell may reach: that would tell nothing of the walls."""
+    place = str(Path(file).resolve().parent)
+    if lent := [mount.source for mount in mounts if is_inside(place, [mount.source])]:
+        raise CellRefused(
+            f"the walls could not be tried: the temporary directory {tempfile.gettempdir()} lies "
+            f"in {lent[-1]}, which is lent to tools, and is to hold what is out of their reach",
+            "set TMPDIR to a directory elsewhere, such as /tmp",
         )
 
 
