@@ -24,6 +24,8 @@ _sources: dict[str, tuple[int, None, list[str], str]] = {}
 def remember(name: str, source: str) -> None:
     """Keep source that is in no file, for the lines of tracebacks and for `inspect`."""
     lines = io.StringIO(source, newline=None).readlines()  # as the compiler counts them
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"  # the carets below a line count on its end
     _sources[name] = (len(source), None, lines, name)
     linecache.cache[name] = _sources[name]
 

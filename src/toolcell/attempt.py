@@ -1,10 +1,11 @@
 """One attempt at a call: what runs, for how long at most, and who is told of its two ends."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolcell.bounds import Bounds
 from toolcell.cancellation import Cancellation
+from toolcell.cells.survey import Survey
 from toolcell.events import EventKind
 from toolcell.grants import Grant, Observer, RunOptions
 from toolcell.model import Enforcement, PreparedToolCall, Report
@@ -15,6 +16,7 @@ class Attempt:
     """One of the tries at a call; `wall` is what is left of its time, in seconds.
 
     `until` is when the time is up that the host gave for all of the call, by a monotonic clock.
+    `surveys` has at most one, of before the first try; all tries at a call share it.
     """
 
     prepared: PreparedToolCall
@@ -26,6 +28,7 @@ class Attempt:
     wall: float
     number: int = 1
     until: float = math.inf
+    surveys: list[Survey] = field(default_factory=list)
 
     @classmethod
     def first(

@@ -289,7 +289,10 @@ class ToolRuntime:
         settings, definition = attempt.grant.settings, attempt.prepared.definition
         if not is_asked_for(settings, definition):
             return None
-        return await Survey.begin(resolve_workspace(self.supply.workspace), settings, definition)
+        if not attempt.surveys:
+            place = resolve_workspace(self.supply.workspace)
+            attempt.surveys.append(await Survey.begin(place, settings, definition))
+        return attempt.surveys[0]
 
     def _shelf(self, attempt: Attempt) -> Shelf:
         call, redactor = attempt.prepared.call, attempt.grant.origin.redactor

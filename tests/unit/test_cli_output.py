@@ -58,7 +58,6 @@ def test_a_pipe_gets_every_byte_as_it_is_kept(cli, put):
         (["--lines", "5001:"], ""),
         (["--bytes", "0:5"], "line "),
         (["--bytes", f"{len(TEXT) - 3}:"], "é\n"),
-        (["--bytes", "9:2"], ""),
         (["--search", "line 10.. "], None),
         (["--search", "^line 7 ", "--lines", "1:7"], "7:line 7 é\n"),
         (["--search", "^line 7 ", "--lines", "8:"], ""),
@@ -96,6 +95,8 @@ def test_what_is_known_of_it_is_json(cli, put, store):
     [
         ["--lines", "x"],
         ["--lines", ":"],
+        ["--lines", "5:2"],
+        ["--bytes", "5:2"],
         ["--bytes", "1"],
         ["--search", "("],
         ["--bytes", "1:2", "--lines", "1:2"],
@@ -129,7 +130,8 @@ def test_the_list_shows_each_with_size_call_and_tool(cli, put):
     assert json.loads(cli("list", "--json").stdout)[0]["handle"] == handle
 
 
-def test_an_empty_list_says_so_on_stderr(cli):
+def test_an_empty_list_says_so_on_stderr(cli, store):
+    store.path.mkdir()
     found = cli("list")
     assert (found.exit_code, found.stdout) == (0, "")
     assert "no outputs" in found.stderr
@@ -166,3 +168,11 @@ def test_to_remove_it_has_to_be_said_what(cli):
     assert cli("prune").exit_code == 2
     assert cli("prune", "--older-than", "soon").exit_code == 2
     assert cli("prune", "--keep-bytes", "much").exit_code == 2
+
+
+def test_what_contradicts_itself_or_is_not_there_is_a_matter_of_usage(cli, put, store, tmp_path):
+    kept = put(b"x")
+    assert cli("prune", "--all", "--older-than", "30d").exit_code == 2
+    assert cli("prune", "--all", kept).exit_code == 2
+    assert [stored.handle for stored in store.list()] == [kept]
+    assert CliRunner().invoke(app, ["list", "--store", str(tmp_path / "nowhere")]).exit_code == 2

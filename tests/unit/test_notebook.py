@@ -195,3 +195,9 @@ def test_long_values_are_bounded_and_say_what_is_left_out(value, words):
     text = values.shown(value)
     assert len(text) < 3 * values.LONGEST
     assert words in text
+
+
+def test_carets_stand_below_what_failed_on_the_last_line_too():
+    with pytest.raises(ZeroDivisionError) as caught:
+        notebook.run("1/0", {})
+    assert "    1/0\n    ~^~\n" in tracebacks.text_of(caught.value)

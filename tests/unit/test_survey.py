@@ -99,7 +99,7 @@ def test_of_many_changes_some_are_listed_and_the_rest_counted(workspace, monkeyp
         (workspace / str(number)).write_text("")
     found, note = changed(before, listing.listed(workspace))
     assert len(found) == 3
-    assert note == "2 further files changed"
+    assert note == "5 files changed in all"
 
 
 def test_names_are_made_visible(workspace):

@@ -128,8 +128,7 @@ def changes(before: Listing, after: Listing) -> tuple[tuple[FileChange, ...], st
     told = tuple(
         _change(path, before.marks.get(path), after.marks.get(path)) for path in different[:_LISTED]
     )
-    rest = len(different) - len(told)
-    return told, f"{rest:,} further files changed" if rest else ""
+    return told, f"{len(different):,} files changed in all" if len(different) > len(told) else ""
 
 
 def _change(path: str, before: Mark | None, after: Mark | None) -> FileChange:

@@ -85,6 +85,8 @@ def show(
 def list_outputs(store: Store = None, as_json: AsJson = False) -> None:
     """List what is kept, the oldest first."""
     found = OutputStore(store)
+    if store is not None and not store.is_dir():  # the default is made with the first output
+        raise typer.BadParameter(f"--store: there is no directory {store}")
     stored = found.list()
     if as_json:
         print(json.dumps([each.model_dump(mode="json") for each in stored], indent=2))
@@ -111,6 +113,8 @@ def prune(
     as_json: AsJson = False,
 ) -> None:
     """Remove outputs, and what processes that died left half written; the oldest go first."""
+    if everything and (handles or older_than or keep_bytes):
+        raise typer.BadParameter("--all leaves nothing: it goes with nothing that says what may go")
     if not (handles or older_than or keep_bytes or everything):
         raise typer.BadParameter(
             "say what may go: handles, --older-than 30d, --keep-bytes 64MiB, or --all"

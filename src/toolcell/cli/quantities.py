@@ -42,7 +42,10 @@ def range_of(text: str, option: str) -> tuple[int | None, int | None]:
     match = re.fullmatch(r"(\d{0,18}):(\d{0,18})", text.strip())
     if not match or not (match[1] or match[2]):
         raise typer.BadParameter(f"{option} takes A:B, A: or :B, got {text!r}")
-    return int(match[1]) if match[1] else None, int(match[2]) if match[2] else None
+    start, end = (int(each) if each else None for each in match.groups())
+    if start is not None and end is not None and end < start:
+        raise typer.BadParameter(f"{option}: {end} comes before {start}")
+    return start, end
 
 
 def shown_age(age: timedelta) -> str:

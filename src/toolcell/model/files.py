@@ -77,7 +77,7 @@ def _told_change(change: FileChange) -> str:
 
 
 def _section(title: str, lines: list[str], notes: Sequence[str] = ()) -> list[str]:
-    if len(lines) > _MOST_TOLD:
-        notes = [f"... and {len(lines) - _MOST_TOLD:,} more", *notes]
+    if len(lines) > _MOST_TOLD and not notes:  # a note has the number of all
+        notes = [f"... and {len(lines) - _MOST_TOLD:,} more"]
     shown = [*lines[:_MOST_TOLD], *notes]
     return ["\n".join([f"[{title}]", *shown])] if shown else []
