@@ -114,7 +114,8 @@ def _ends(result: Any, category: str) -> None:
     assert result.error.category == category, result.for_llm()
     assert result.status is STATUS_OF[Category(category)]
     assert not result.success
-    assert f"{result.status}: {category}" in result.for_llm()
+    named = "[cancelled]" if category == "cancelled" else f"[{result.status}: {category},"
+    assert named in result.for_llm()
     assert "Traceback" not in result.error.message
     ran = result.source == "cell" and category != "cell_setup"
     assert (Guarantee.FILESYSTEM in result.enforcement.enforced) == ran
