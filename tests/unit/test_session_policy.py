@@ -2,9 +2,11 @@
 
 import pytest
 
-from toolcell.policy import ToolPolicy, load_policy
+from toolcell.policy import Decider, ToolPolicy, load_policy
+from toolcell.registry import ToolRegistry
 
 from .deciding import decide
+from .samples import prepared
 
 BY_COMMAND = ToolPolicy(
     default="deny",
@@ -70,3 +72,57 @@ def test_the_strict_policy_asks_about_sessions():
     for tool in ("python_session", "sessions"):
         code = {"code": "1"} if tool == "python_session" else {}
         assert decide(load_policy("strict"), tool, **code).action == "ask"
+
+
+class Told:
+    """A session under the default policy: what is decided of each line after the other."""
+
+    def __init__(self, policy="default", tool="shell_session"):
+        self.decider, self.tool = Decider(load_policy(policy)), tool
+        self.definition = ToolRegistry.builtin().resolve(tool)
+
+    def __call__(self, line, session="main"):
+        around = {"session": session} if self.tool == "shell_session" else {}
+        return self.decider.decide(prepared(self.definition, command=line, **around)).action
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["cd .git/hooks"],
+        ["cd .git", "cd hooks"],
+        ["cd sub; cd ../.git && ls"],
+        ["pushd .git/hooks"],
+        ["cd .git/hooks", "cd -", "cd /nowhere"],
+    ],
+)
+def test_a_relative_write_is_looked_at_from_where_the_session_was_told_to_go(lines):
+    write = "printf '#!/bin/sh' > pre-commit; chmod +x pre-commit"
+    told = Told()
+    assert told(write) == "allow", "the control"
+    assert [told(line) for line in lines] == ["allow"] * len(lines)
+    assert told(write) == "ask"
+    assert told(write, "another") == "allow"
+    assert told("echo > /tmp/pre-commit") == "allow"
+    assert told("ls; make test") == "allow"
+    alone = Told(tool="shell")
+    assert [alone(line) for line in (*lines, write)] == ["allow"] * (len(lines) + 1)
+
+
+def test_a_session_in_an_honest_directory_is_not_asked_about():
+    told = Told()
+    for line in ("cd src", "echo x > a.txt", "cd ..", "cd docs/sub && make > log", "cp a b"):
+        assert told(line) == "allow"
+
+
+def test_of_many_directories_the_latest_are_kept():
+    told = Told()
+    told("cd .git")
+    for number in range(20):
+        told(f"cd /somewhere/{number}")
+    told("cd /x/.git")
+    assert told("> config") == "ask"
+    assert (
+        len(told.decider._visited.of(prepared(told.definition, command="x", session="main"))) <= 16
+    )

@@ -31,6 +31,7 @@ from toolcell.policy.paths import PatternError, Workspace
 from toolcell.policy.prefixes import Fit
 from toolcell.policy.proposal import CALL, Part, Proposal
 from toolcell.policy.rules import Rule, narrow_cell, narrow_limits
+from toolcell.policy.visited import Visited
 from toolcell.shell import Line, read_in_thread
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
@@ -79,6 +80,7 @@ class Decider:
             Layer(number, each, self.workspace)
             for number, each in enumerate((policy, *policy.layers))
         ]
+        self._visited = Visited()
         self._cells: dict[tuple[tuple[int, str], ...], tuple[CellSettings, Limits]] = {}
 
     def compile(self, tools: Iterable[ToolDefinition]) -> None:
@@ -89,7 +91,14 @@ class Decider:
 
     def decide(self, prepared: PreparedToolCall, read: Line | None = None) -> PolicyDecision:
         """Decide one call, by what is known before it runs; `read` is what `read_ahead` gave."""
-        return self.conclude(self.judge(Proposal.of(prepared, self.workspace, read)))
+        proposal = self._proposal(prepared, read)
+        decision = self.conclude(self.judge(proposal))
+        if proposal.definition.session and decision.action is not Action.DENY:
+            self._visited.note(prepared, proposal.lines)
+        return decision
+
+    def _proposal(self, prepared: PreparedToolCall, read: Line | None = None) -> Proposal:
+        return Proposal.of(prepared, self.workspace, read, self._visited.of(prepared))
 
     def conclude(self, judgement: Judgement) -> PolicyDecision:
         """Make the decision of all that was ruled."""
@@ -116,7 +125,7 @@ class Decider:
 
     async def read_ahead(self, prepared: PreparedToolCall) -> Line | None:
         """Read a line that a rule looks into, so that other calls go on while the parser works."""
-        proposal = Proposal.of(prepared, self.workspace)
+        proposal = self._proposal(prepared)
         line, around = proposal.line, proposal.around
         if (
             line is None
@@ -124,6 +133,8 @@ class Decider:
             or not any(layer.rules_for(proposal).reads_line for layer in self.layers)
         ):
             return None
+        for other in proposal.arounds_elsewhere:
+            await read_in_thread(line, other)  # so that it is known when it is asked for
         return await read_in_thread(line, around)
 
     def prefix(self, prepared: PreparedToolCall) -> tuple[str, ...]:
@@ -132,7 +143,7 @@ class Decider:
         It is what a grant for the rest of a run may name: the program and its subcommand, or
         the whole command of a program that has none.
         """
-        asked = self._asked(Proposal.of(prepared, self.workspace))
+        asked = self._asked(self._proposal(prepared))
         if len(asked) != 1 or asked[0] is None:
             return ()
         return asked[0][:2] if _has_subcommand(asked[0]) else asked[0]
@@ -143,7 +154,7 @@ class Decider:
         Of a program with subcommands they begin so; any other command has to be the same one. A
         line that changes the directory makes other commands of them.
         """
-        proposal = Proposal.of(prepared, self.workspace)
+        proposal = self._proposal(prepared)
         if any(part.words[:1] in _MOVES for part in proposal.parts):
             return False
         asked = self._asked(proposal)

@@ -4,6 +4,7 @@ A shell line is as many parts as it has simple commands and files that it writes
 other call is one part.
 """
 
+import posixpath
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -62,19 +63,28 @@ class Proposal:
         arguments: dict[str, Any],
         workspace: Workspace,
         read: Line | None = None,
+        visited: tuple[str, ...] = (),
     ) -> None:
         self.definition = definition
         self.arguments = arguments
         self.workspace = workspace
         self._read = read
+        self._visited = visited
         workspace.look_again()
 
     @classmethod
     def of(
-        cls, prepared: PreparedToolCall, workspace: Workspace, read: Line | None = None
+        cls,
+        prepared: PreparedToolCall,
+        workspace: Workspace,
+        read: Line | None = None,
+        visited: tuple[str, ...] = (),
     ) -> "Proposal":
-        """Look at a prepared call; `read` is its line where that was read already."""
-        return cls(prepared.definition, prepared.arguments, workspace, read)
+        """Look at a prepared call; `read` is its line where that was read already.
+
+        `visited` are the directories that the session of the call may be in, besides its first.
+        """
+        return cls(prepared.definition, prepared.arguments, workspace, read, visited)
 
     @property
     def line(self) -> str | None:
@@ -108,7 +118,38 @@ class Proposal:
         if around is None:
             return (Part("unreadable", doubt="what the call puts around its line is no text"),)
         parts = parts_of(self._read or read_line(self.line, around))
-        return tuple(map(_after_others, parts)) if self.definition.session else parts
+        if not self.definition.session:
+            return parts
+        paths = [write.path for line in self.elsewhere for write in line.writes]
+        known = {part.path for part in parts if part.kind == "write"}
+        others = (Part("write", path=path, required=False) for path in dict.fromkeys(paths))
+        return tuple(
+            map(_after_others, [*parts, *(each for each in others if each.path not in known)])
+        )
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The line as it reads in every directory that its session may be in."""
+        around = self.around
+        if around is None or self.line is None:
+            return ()
+        return (self._read or read_line(self.line, around), *self.elsewhere)
+
+    @cached_property
+    def elsewhere(self) -> tuple[Line, ...]:
+        """The line as it reads in each other directory that its session may be in."""
+        return tuple(read_line(self.line or "", around) for around in self.arounds_elsewhere)
+
+    @property
+    def arounds_elsewhere(self) -> tuple[Around, ...]:
+        """What is around the line there."""
+        around = self.around
+        if around is None or self.line is None:
+            return ()
+        return tuple(
+            replace(around, directory=posixpath.join(each, around.directory))
+            for each in self._visited
+        )
 
     @cached_property
     def written(self) -> tuple[str | None, ...]:

@@ -1,6 +1,6 @@
 """What is known of a shell line: its commands, what it writes, and every doubt about both."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -51,11 +51,16 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The facts of one line; `unreadable` says why there are none, or none that are whole."""
+    """The facts of one line; `unreadable` says why there are none, or none that are whole.
+
+    `directories` are those that the shell may be in at the line's end, as far as they are known,
+    "" for the one that it began in.
+    """
 
     commands: tuple[Command, ...] = ()
     writes: tuple[Write, ...] = ()
     unreadable: str = ""
+    directories: tuple[str, ...] = field(default=(), compare=False)
 
 
 class Unreadable(Exception):  # noqa: N818  # an answer about a line, not a fault of ours

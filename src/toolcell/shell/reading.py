@@ -96,7 +96,9 @@ class Reading:
         if name:
             doubt = f"bash evaluates {name} here, and runs commands that it may hold"
             commands = [*commands, _Found((Unknown.ANY,), wraps=False, doubts=[doubt])]
-        return Line(tuple(each.command() for each in commands), self.writing.found())
+        directories = tuple(self.writing.directories.current())
+        found = tuple(each.command() for each in commands)
+        return Line(found, self.writing.found(), directories=directories)
 
     def _call(self, each: _Found) -> None:
         """A function of the line's own is looked through; one that hides a program is not."""
