@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from toolcell.bounds import Bounds
-from toolcell.cells.supervisor import Tap
+from toolcell.cells.streams import Tap
 from toolcell.errors import GrantError, ToolcellError
 from toolcell.events import EventKind
 from toolcell.model import CellSettings, Limits, PreparedToolCall

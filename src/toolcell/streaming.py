@@ -13,7 +13,7 @@ from types import TracebackType
 
 from toolcell.cancellation import Cancellation
 from toolcell.cells.captures import Stream
-from toolcell.cells.supervisor import Tap
+from toolcell.cells.streams import Tap
 from toolcell.grants import RunOptions
 from toolcell.model import ApprovalRequest, ToolResult
 from toolcell.outputs import through_sequences

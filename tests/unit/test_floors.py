@@ -51,6 +51,7 @@ ROOMS = {
         "cells.account",
         "cells.narrowing",
         "cells.watch",
+        "cells.streams",
         "cells.supervisor",
         "cells.attestation",
         "cells.pool",

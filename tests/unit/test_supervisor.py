@@ -8,7 +8,7 @@ import pytest
 
 from sandbox_workers import wire
 from toolcell.artifacts import Shelf
-from toolcell.cells import supervisor, watch
+from toolcell.cells import pipe, watch
 from toolcell.cells.cell import END
 from toolcell.cells.supervisor import Supervisor
 from toolcell.cells.tree import Look
@@ -25,13 +25,13 @@ REPLY = {"type": "reply", "value": "hello"}
 def test_what_is_in_a_pipe_now_is_counted_without_reading_it():
     read, write = os.pipe()
     try:
-        assert supervisor._readable_bytes(read) == 0
+        assert pipe.readable_bytes(read) == 0
         os.write(write, bytes(1234))
-        assert supervisor._readable_bytes(read) == 1234
+        assert pipe.readable_bytes(read) == 1234
         assert len(os.read(read, 4096)) == 1234
     finally:
         os.close(write)
-        assert supervisor._readable_bytes(read) == 0
+        assert pipe.readable_bytes(read) == 0
         os.close(read)
 
 

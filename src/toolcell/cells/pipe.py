@@ -7,6 +7,8 @@ is made larger (F_SETPIPE_SZ in fcntl(2), as far as the user may), and is given 
 
 import fcntl
 import os
+import termios
+from array import array
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -55,3 +57,10 @@ class OutputPipe:
     def may_fill(self, size: int) -> bool:
         """Whether after a read of this size it is better to wait a moment before the next."""
         return self._grown and 0 < size < _LARGE // 2
+
+
+def readable_bytes(fd: int) -> int:
+    """How many bytes are in a pipe now (FIONREAD, ioctl_pipe in pipe(7))."""
+    count = array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]

@@ -14,29 +14,22 @@ What init tells ends the call, whatever it still does: no limit is met after tha
 """
 
 import asyncio
-import fcntl
 import os
-import termios
 import time
-from array import array
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from sandbox_workers import wire
 from toolcell.cells.account import Account, LastWord
-from toolcell.cells.captures import STREAMS, Begin, Captures, Stream
+from toolcell.cells.captures import STREAMS, Begin
 from toolcell.cells.cell import Cell
 from toolcell.cells.conversation import State
 from toolcell.cells.parcels import Shelf
-from toolcell.cells.pipe import FILLING_SECONDS, OutputPipe
+from toolcell.cells.pipe import readable_bytes
 from toolcell.cells.refusals import in_words
+from toolcell.cells.streams import Streams, Tap
 from toolcell.cells.watch import Watch
 from toolcell.model import Killed, Limits, PreparedToolCall, Report, Usage
-
-Tap = Callable[[Stream, bytes], Awaitable[None] | None]
-"""Called with each piece of output as it arrives, in the event loop; what takes time is
-awaited, and no more of that stream is read until then. The pieces are as the tool wrote them:
-they go to whoever runs the call, and are not redacted."""
 
 _READ = 256 * 1024
 _DEATH_SECONDS = 10.0
@@ -60,18 +53,14 @@ class Supervisor:
     ) -> None:
         self._cell = cell
         self._limits = limits
-        self._tap = tap
         self._loop = asyncio.get_running_loop()
-        self._captures = Captures(spill)
-        self._pipes = {stream: OutputPipe(getattr(cell, stream)) for stream in STREAMS}
         self._killed: Killed | None = None
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._unsent = memoryview(b"")
         self._timers: list[asyncio.TimerHandle] = []
         self._watch = Watch(cell, limits, self._kill, self._end_call, self._fail)
-        self._taps: dict[Stream, asyncio.Future[None]] = {}
-        self._spilling: dict[Stream, asyncio.Future[None]] = {}
-        self._untapped: asyncio.Future[None] = self._loop.create_future()
+        over = partial(self._kill, "output")
+        self._streams = Streams(cell, limits.output, tap, spill, over, self._fail)
         self._failed: BaseException | None = None
         self._last_word = LastWord(shelf, limits)
         self._keeping: asyncio.Future[None] | None = None
@@ -117,15 +106,13 @@ class Supervisor:
         """
         self._kill("cancel")
         self._killed = self._killed or "cancel"
-        if not self._untapped.done():
-            self._untapped.set_result(None)
+        self._streams.leave_tap()
 
     def _begin(self, wall: float) -> None:
         cell, loop = self._cell, self._loop
         loop.add_reader(cell.pidfd, self._end)
         loop.add_reader(cell.reply, self._read_reply)
-        loop.add_reader(cell.stdout, self._read_output, "stdout")
-        loop.add_reader(cell.stderr, self._read_output, "stderr")
+        self._streams.start()
         loop.add_reader(cell.status, self._hear)
         self._send()
         if self._unsent:
@@ -198,6 +185,7 @@ class Supervisor:
 
     def _end(self) -> None:
         self._loop.remove_reader(self._cell.pidfd)
+        self._streams.end()
         if not self._ended.done():
             self._ended.set_result(None)
 
@@ -213,54 +201,10 @@ class Supervisor:
             self._loop.remove_reader(self._cell.reply)
         return len(data)
 
-    def _read_output(self, stream: Stream) -> int:
-        """Read once; returns the number of bytes, 0 where none came or the pipe ended."""
-        fd = getattr(self._cell, stream)
-        pipe = self._pipes[stream]
-        piece = pipe.read()
-        if piece is None:
-            return 0
-        if not piece.size:
-            self._loop.remove_reader(fd)
-            return 0
-        waiting: list[Awaitable[None]] = []
-        if spilling := self._captures.feed(stream, piece.data, piece.size):
-            self._spilling[stream] = spilling
-            waiting.append(spilling)
-        if self._captures.total_bytes > self._limits.output:
-            self._kill("output")
-        if self._tap and self._failed is None and not self._untapped.done():
-            try:
-                tapping = self._tap(stream, piece.copy())
-            except Exception as error:  # noqa: BLE001  # raised again when the cell is gone
-                self._fail(error)
-            else:
-                waiting += [tapping] if tapping is not None else []
-        if self._captures.floods(stream):
-            pipe.expect_a_flood()
-            if pipe.may_fill(piece.size) and not self._ended.done():
-                waiting.append(asyncio.sleep(FILLING_SECONDS))
-        if waiting:
-            self._pause(stream, waiting[0] if len(waiting) == 1 else _all_of(waiting))
-        return piece.size
-
-    def _pause(self, stream: Stream, waiting: Awaitable[None]) -> None:
-        """Read no more of a stream until the tap has dealt with what it was given."""
-        fd = getattr(self._cell, stream)
-        self._loop.remove_reader(fd)
-        task = self._taps[stream] = asyncio.ensure_future(waiting)
-
-        def go_on(task: "asyncio.Future[None]") -> None:
-            if not task.cancelled() and (error := task.exception()):
-                self._fail(error)
-            if not self._ended.done() and getattr(self._cell, stream) >= 0:
-                self._loop.add_reader(fd, self._read_output, stream)
-
-        task.add_done_callback(go_on)
-
     def _fail(self, error: BaseException) -> None:
         """Something of the host's or of ours raised: end the call, and raise it then."""
         self._failed = self._failed or error
+        self._streams.mute()
         self._kill("cancel")
 
     async def _settle(self) -> None:
@@ -272,18 +216,10 @@ class Supervisor:
         # What was in the pipes at the end, and no more: a tool may have lent a copy of its
         # end to someone who goes on writing.
         await self._settle_files()
-        left = _readable_bytes(self._cell.reply)
+        left = readable_bytes(self._cell.reply)
         while left > 0 and (data := self._read_reply()):
             left -= data
-        for stream in STREAMS:
-            left = _readable_bytes(getattr(self._cell, stream))
-            while left > 0:
-                await self._tapped(stream)
-                data = self._read_output(stream)
-                if not data:
-                    break
-                left -= data
-            await self._tapped(stream)
+        await self._streams.drain()
 
     async def _settle_files(self) -> None:
         while True:
@@ -294,20 +230,11 @@ class Supervisor:
                 return
             self._keeping = self._last_word.feed(told)
 
-    async def _tapped(self, stream: Stream) -> None:
-        """Wait until the tap has dealt with what it was given of a stream, or will not any more."""
-        if task := self._taps.get(stream):
-            await asyncio.wait([task, self._untapped], return_when=asyncio.FIRST_COMPLETED)
-        if spilling := self._spilling.pop(stream, None):
-            await asyncio.wait([spilling])  # until then the buffer is in use
-
     def _release(self) -> None:
         for timer in filter(None, [*self._timers, self._patience]):
             timer.cancel()
         self._watch.stop()
-        for task in self._taps.values():
-            task.cancel()
-        self._captures.abandon()
+        self._streams.release()
         self._last_word.arriving.abandon()
         if self._cell.request >= 0:
             self._loop.remove_writer(self._cell.request)
@@ -327,8 +254,8 @@ class Supervisor:
             killed=self._killed,
             reply=conversation.answer if answered else None,
             bad_reply=conversation.problem,
-            stdout=self._captures.result("stdout"),
-            stderr=self._captures.result("stderr"),
+            stdout=self._streams.captures.result("stdout"),
+            stderr=self._streams.captures.result("stderr"),
             usage=told and self._usage(told),
             memory_kills=self._cell.memory_kills(),
             refused=in_words(told.refused) if told else (),
@@ -343,11 +270,11 @@ class Supervisor:
 
     async def _with_output(self, report: Report) -> Report:
         """Finish what was spilled, which says where it is kept."""
-        if not self._captures.spilled:
+        if not self._streams.captures.spilled:
             return report
-        await self._captures.finish(cut=not report.ended_by_itself)
+        await self._streams.captures.finish(cut=not report.ended_by_itself)
         return report.model_copy(
-            update={stream: self._captures.result(stream) for stream in STREAMS}
+            update={stream: self._streams.captures.result(stream) for stream in STREAMS}
         )
 
     def _usage(self, told: Account) -> Usage:
@@ -367,20 +294,9 @@ class Supervisor:
         return f"{how}; the PID namespace ended with init"
 
 
-async def _all_of(waiting: list[Awaitable[None]]) -> None:
-    await asyncio.gather(*waiting)
-
-
 def _read_some(fd: int) -> bytes | None:
     """Read once; None says that nothing is there now, empty that the stream ended."""
     try:
         return os.read(fd, _READ)
     except BlockingIOError:
         return None
-
-
-def _readable_bytes(fd: int) -> int:
-    """How many bytes are in a pipe now (FIONREAD, ioctl_pipe in pipe(7))."""
-    count = array("i", [0])
-    fcntl.ioctl(fd, termios.FIONREAD, count)
-    return count[0]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from toolcell.cells.arriving import Arriving
 from toolcell.cells.captures import STREAMS, Begin, Captures
 from toolcell.cells.parcels import Shelf
-from toolcell.cells.supervisor import Tap
+from toolcell.cells.streams import Tap
 from toolcell.model import Captured, LeftFiles, Limits
 from toolcell.sessions.lane import Lane
 from toolcell.sessions.protocol import Output
