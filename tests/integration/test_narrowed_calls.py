@@ -7,7 +7,7 @@ import pytest
 
 from toolcell.cells.capabilities import capabilities
 
-pytestmark = [pytest.mark.isolation, pytest.mark.any_user]
+pytestmark = pytest.mark.isolation
 
 _MIB = 1024**2
 _HOLDS = "held = bytearray(120 << 20)\nimport time\ntime.sleep(%s)"
@@ -35,6 +35,7 @@ def _pools(run: Any) -> int:
     return len(run.controller.runtime.supply._pools._pools)
 
 
+@pytest.mark.any_user
 async def test_twelve_amounts_of_memory_are_had_from_one_launcher(run: Any) -> None:
     for number in range(12):
         memory = (64 + number) * _MIB
