@@ -11,6 +11,7 @@ import platform
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -394,19 +395,21 @@ async def test_an_open_network_is_open_and_the_rest_of_landlock_stays(runner: An
 
 @pytest.mark.skipif(_abi() < 1, reason="the kernel has no Landlock")
 async def test_landlock_refuses_writing_where_the_mount_lets_it_through(
-    runner: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    runner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (workspace / "file").write_text("text")
     program = _program(Case("assert open('file').read() == 'text'\n    open('new', 'w')"))
 
     def forgetful(abi: int, writable: tuple[str, ...], *, open_network: bool) -> Any:
-        # Not below the scratch either: a rule holds across the mounts below its place.
-        return second_wall(abi, ("/dev/shm",), open_network=open_network)
+        return second_wall(abi, ("/tmp", "/dev/shm"), open_network=open_network)
 
-    with monkeypatch.context() as patch:
-        patch.setattr("toolcell.cells.plan.second_wall", forgetful)
-        refused = await runner().py(program)
-    assert refused.output == "EACCES\n", refused.for_llm()
-    assert not (workspace / "new").exists()
-    control = await runner().py(program)
-    assert control.output == "DONE\n", "the control: with the rule that the mount stands for"
+    # Not below the scratch space: a rule holds across the mounts below its place.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        workspace = Path(name)
+        (workspace / "file").write_text("text")
+        with monkeypatch.context() as patch:
+            patch.setattr("toolcell.cells.plan.second_wall", forgetful)
+            refused = await runner(lend=workspace).py(program)
+        assert refused.output == "EACCES\n", refused.for_llm()
+        assert not (workspace / "new").exists()
+        control = await runner(lend=workspace).py(program)
+        assert control.output == "DONE\n", "the control: with the rule that the mount stands for"
