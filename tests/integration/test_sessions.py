@@ -347,7 +347,7 @@ async def test_closing_the_controller_ends_all_sessions_whatever_runs_in_them(
     run = made()
     for name in ("a", "b"):
         await run("shell_session", command="setsid sleep 948.5 & trap '' INT", session=name)
-    assert len(processes("948.5")) == 2
+    await until(lambda: len(processes("948.5")) == 2, "what runs in the background has begun")
     running = asyncio.create_task(run("shell_session", command="sleep 948.5", session="a"))
     await until(lambda: len(processes("948.5")) == 3, "the call has begun")
     await run.controller.close()
