@@ -218,6 +218,26 @@ async def test_changed_files_are_told_where_the_policy_asks(runner: Any, workspa
     assert (await runner().sh("touch more")).changes == (), "the control: nobody asked"
 
 
+_TRIES_AGAIN = """
+from pathlib import Path
+from toolcell import ToolError, tool
+
+@tool(idempotent=True, retries=1)
+def work() -> str:
+    if not Path("first").exists():
+        Path("first").touch()
+        raise ToolError("not yet", retryable=True)
+    Path("second").touch()
+    return "done"
+"""
+
+
+async def test_the_changes_of_every_try_at_a_call_are_told(runner: Any, module: Any) -> None:
+    result = await runner(module(_TRIES_AGAIN).work, cell={"report_changes": True})("work")
+    assert result.metadata.attempts == 2
+    assert [each.path for each in result.changes] == ["first", "second"]
+
+
 _DECLARES = """
 from pathlib import Path
 from toolcell import tool

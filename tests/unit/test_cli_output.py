@@ -61,6 +61,8 @@ def test_a_pipe_gets_every_byte_as_it_is_kept(cli, put):
         (["--search", "line 10.. "], None),
         (["--search", "^line 7 ", "--lines", "1:7"], "7:line 7 é\n"),
         (["--search", "^line 7 ", "--lines", "8:"], ""),
+        (["--search", "^line 7 ", "--literal"], ""),
+        (["--search", "e 77 é", "--literal"], "77:line 77 é\n"),
     ],
 )
 def test_parts_are_printed(cli, put, options, shown):
@@ -96,6 +98,7 @@ def test_what_is_known_of_it_is_json(cli, put, store):
         ["--lines", "x"],
         ["--lines", ":"],
         ["--lines", "5:2"],
+        ["--literal"],
         ["--bytes", "5:2"],
         ["--bytes", "1"],
         ["--search", "("],

@@ -53,6 +53,9 @@ def show(
             help="Only the lines that match a regular expression, with their numbers.",
         ),
     ] = None,
+    literal: Annotated[
+        bool, typer.Option("--literal", metavar=FLAG, help="Take PATTERN as plain text.")
+    ] = False,
     raw: Annotated[
         bool,
         typer.Option("--raw", metavar=FLAG, help="Send it to a terminal as the tool wrote it."),
@@ -64,6 +67,8 @@ def show(
 
     --json prints what is known of it instead.
     """
+    if literal and not search:
+        raise typer.BadParameter("--literal says how to take --search, which is not given")
     if bytes_ and (lines or search):
         raise typer.BadParameter("--bytes goes with neither --lines nor --search")
     try:
@@ -71,7 +76,7 @@ def show(
             if as_json:
                 print(output.stored.model_dump_json(indent=2))
             elif search:
-                _print_matches(output, search, lines)
+                _print_matches(output, search, lines, literal=literal)
             else:
                 _print_bytes(output, *_places(output, lines, bytes_), raw=raw)
     except UnknownOutputError as error:
@@ -169,9 +174,9 @@ def _decoded(pieces: Iterator[bytes]) -> Iterator[str]:
     yield decoder.decode(b"", final=True)
 
 
-def _print_matches(output: OpenOutput, search: str, lines: str | None) -> None:
+def _print_matches(output: OpenOutput, search: str, lines: str | None, *, literal: bool) -> None:
     try:
-        pattern = Pattern(search)
+        pattern = Pattern(search, literal=literal)
     except PatternError as error:
         raise typer.BadParameter(str(error)) from None
     first, last = range_of(lines, "--lines") if lines else (None, None)
