@@ -106,7 +106,7 @@ class ToolRuntime:
         self._budget = OutputBudget.of(output_budget)
         self.outputs = outputs or OutputStore()
         self._kept_for = {"run": run, "workspace": place_name(workspace) or secrets.token_hex(16)}
-        self.sessions = Sessions(session_bounds, self._take)
+        self.sessions = Sessions(session_bounds, self._take, self._timing)
         self.answerers: dict[str, Answerer] = {
             "read_output": OutputReader(self.outputs, self._kept_for["workspace"], self._budget),
             "sessions": SessionsAnswerer(self.sessions),

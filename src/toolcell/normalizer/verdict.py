@@ -215,9 +215,10 @@ def _at_a_limit(report: Report, limits: Limits, ended: str) -> ErrorInfo | None:
 
 def _by_answer(report: Report, definition: ToolDefinition, limits: Limits) -> ErrorInfo | None:
     if report.exit is None:
+        of_session = f"its session was ended: {report.session.ended}" if report.session else ""
         return ErrorInfo(
             category=Category.WORKER_LOST,
-            message="the cell was lost before the call ended",
+            message=of_session or "the cell was lost before the call ended",
             retryable=True,
         )
     if report.reply and report.reply["type"] == "error":

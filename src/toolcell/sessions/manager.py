@@ -31,6 +31,7 @@ from toolcell.sessions.names import (
     is_name,
 )
 from toolcell.sessions.session import Session
+from toolcell.timing import Timing, real_time
 
 _ON_REQUEST = "it was ended on request"
 
@@ -41,10 +42,11 @@ Take = Callable[[Attempt], Awaitable[tuple[Cell, Enforcement] | Report]]
 class Sessions:
     """The sessions of one controller."""
 
-    def __init__(self, bounds: SessionBounds, take: Take) -> None:
-        """Keep within bounds; cells come from `take`."""
+    def __init__(self, bounds: SessionBounds, take: Take, timing: Timing = real_time) -> None:
+        """Keep within bounds; cells come from `take`, and `timing` tells what is left of a call."""
         self._bounds = bounds
         self._take = take
+        self._timing = timing
         self._names = Names()
         self._living: set[Session] = set()
         self._making = 0
@@ -121,7 +123,8 @@ class Sessions:
                 for entry in entries:
                     entry.lock.release()
                     self._leave(entry)
-            origin.used = time.monotonic()
+                origin.used = time.monotonic()
+                self._expire_later(session)
             took = round((time.perf_counter() - began) * 1000, 3)
             return SessionFork(
                 names=tuple(names), shared_files=outcome.open_files, milliseconds=took
@@ -131,8 +134,9 @@ class Sessions:
         """End them all, and what runs in them; none is made afterwards."""
         self._closed = True
         for session in tuple(self._living):
-            session.end("the controller was closed")
-        await asyncio.gather(*(session.gone for session in tuple(self._living)))
+            session.end("the controller was closed", "cancel")
+        # Shielded: whoever gives up waiting for it must not make it look like their end.
+        await asyncio.gather(*(asyncio.shield(each.gone) for each in tuple(self._living)))
 
     async def _run(
         self, entry: Entry, attempt: Attempt, evidence: Evidence
@@ -155,7 +159,9 @@ class Sessions:
         attempt.tell_start(session.enforcement)
         entry.calls += 1
         try:
-            report = await session.run(entry.branch, _code(attempt), attempt, evidence)
+            # Waiting for the session has cost nothing of the policy's wall, but of a host's time.
+            wall = attempt.left(self._timing.monotonic())
+            report = await session.run(entry.branch, _code(attempt), attempt, evidence, wall)
         except wire.WireError as error:
             return Report(setup=f"the call cannot be sent to its session: {error}"), required
         attempt.tell_end(report)
@@ -175,9 +181,11 @@ class Sessions:
         if isinstance(taken, Report):
             return taken
         cell, enforcement = taken
-        if self._closed:
+        if self._closed or not self._names.holds(entry):
             cell.close()
-            return Report(setup="the controller was closed")
+            if self._closed:
+                return Report(setup="the controller was closed")
+            return _told(entry, _ON_REQUEST)
         grace, on_end = self._bounds.grace, self._ended
         note = _news(entry, ended, others=others)
         entry.session = Session(cell, enforcement, entry.kind, attempt.bounds.limits, grace, on_end)
@@ -204,10 +212,11 @@ class Sessions:
 
     def _idle_longest(self) -> Session | None:
         idle = [
-            (max(entry.used for entry in entries), session)
+            # Where nobody can name it any more, it is the first to go.
+            (max((entry.used for entry in entries), default=0.0), session)
             for session in self._living
-            if (entries := self._names.of(session))
-            and not any(entry.lock.locked() for entry in entries)
+            for entries in [self._names.of(session)]
+            if not any(entry.lock.locked() for entry in entries)
         ]
         return min(idle, key=lambda pair: pair[0])[1] if idle else None
 
@@ -239,7 +248,7 @@ class Sessions:
             self._names.forget_old()
         elif self._names.holds(entry):
             self._expire_later(entry.session)
-        else:  # it was ended before it was made
+        else:  # a copy that was ended before it was made
             entry.session.let_go(entry.branch, _ON_REQUEST)
 
     def _expire_later(self, session: Session) -> None:
@@ -250,8 +259,11 @@ class Sessions:
             self._timers[session] = loop.call_later(self._bounds.idle, self._expire, session)
 
     def _expire(self, session: Session) -> None:
-        # Each end of a call sets the timer anew, so only a call that runs now has been since.
-        if not any(entry.lock.locked() for entry in self._names.of(session)):
+        # Each end of a call sets the timer anew, so only a call that runs now has been since; it
+        # may be of a branch that ends with it, and sets none then.
+        if any(entry.lock.locked() for entry in self._names.of(session)):
+            self._expire_later(session)
+        else:
             session.end(f"nobody used it for {self._bounds.idle:g} s")
 
     def _ended(self, session: Session) -> None:

@@ -155,9 +155,13 @@ class Names:
         return found
 
     def taken(self, kind: Kind, names: Sequence[str]) -> list[str]:
-        """Those of these names that stand for something that lives."""
+        """Those of these names that stand for something that lives or is being made."""
         entries = [(name, self._entries.get((kind, name))) for name in names]
-        return [name for name, entry in entries if entry and not entry.how_ended()]
+        return [
+            name
+            for name, entry in entries
+            if entry and (entry.lock.locked() or not entry.how_ended())
+        ]
 
     def of(self, session: Session) -> list[Entry]:
         """The names of a session's branches."""

@@ -2,11 +2,14 @@
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVarTuple
 
 from toolcell.model import Captured, Killed, Report, SessionFacts
 from toolcell.sessions.evidence import Evidence
 from toolcell.sessions.protocol import Done, Ended
+
+Ts = TypeVarTuple("Ts")
 
 End = Done | Ended | None
 """How a call ended: its branch goes on, or ended with it; None: the whole cell ended."""
@@ -29,6 +32,7 @@ class Run:
         self.over: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self._began = time.perf_counter()
         self._held = False
+        self._timers: list[asyncio.TimerHandle] = []
         self._idle: asyncio.Future[None] | None = None
 
     @property
@@ -43,6 +47,17 @@ class Run:
             return None
         self._held = over
         return over
+
+    def later(self, seconds: float, do: Callable[[*Ts], object], *given: *Ts) -> None:
+        """Do something then, where the call is not over by that time."""
+        timer = asyncio.get_running_loop().call_later(seconds, do, *given)
+        self._timers.append(timer)
+
+    def drop_timers(self) -> None:
+        """Let nothing more be done later; a timer, fired or not, keeps all of a call in memory."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
 
     def moved(self) -> None:
         """Notice that something that waited went on."""

@@ -63,12 +63,12 @@ class Session:
         self._watch = Watch(cell, limits, self._over_limit, self._end_unseen, self._fail)
         self._runs: dict[int, Run] = {}
         self._forks: dict[int, asyncio.Future[Forked | str]] = {}
-        self._timers: list[asyncio.TimerHandle] = []
         # How branches ended, why the session is to end, and by which limit of it or by whom.
         self._ends: dict[int, str] = {}
         self._last_end: Ended | None = None
         self._why = ""
         self._killed: Killed | None = None
+        self._ended_here = False
         self._kills = 0
         self._failed: BaseException | None = None
         self._watch.start()
@@ -88,8 +88,10 @@ class Session:
         """How a branch ended, or the session with it; empty while it lives."""
         return self._ends.get(branch, "") or self._why
 
-    async def run(self, branch: int, code: str, attempt: Attempt, evidence: Evidence) -> Report:
-        """Run code in a branch that is idle.
+    async def run(
+        self, branch: int, code: str, attempt: Attempt, evidence: Evidence, wall: float
+    ) -> Report:
+        """Run code in a branch that is idle, for so many seconds at most.
 
         Raises WireError where it is too large to be sent, and whatever the tap raised. If it is
         cancelled, the call is ended first.
@@ -99,7 +101,7 @@ class Session:
         evidence.moved = partial(self._moved, run)
         self._watch.be_calm(calm=False)
         self._link.send(frame)
-        deadline = self._loop.call_later(attempt.wall, self._stop, run, "wall")
+        run.later(wall, self._stop, run, "wall")
         try:
             with attempt.cancellation.ends(partial(self._stop, run, "cancel")):
                 if attempt.cancellation.requested:  # by who was told of the start
@@ -112,7 +114,7 @@ class Session:
             evidence.release()
             raise
         finally:
-            deadline.cancel()
+            run.drop_timers()
             del self._runs[number]
             self._link.proceed()  # it may have been what held up all others
             self._watch.be_calm(calm=not self._runs)
@@ -149,7 +151,7 @@ class Session:
             if run.branch == branch:
                 run.killed = run.killed or "cancel"
         if self.branches <= 1:
-            self.end(why)
+            self.end(why, "cancel")
         else:
             self._link.send(self._dialogue.kill(branch))
 
@@ -159,9 +161,12 @@ class Session:
         return bool(self._why)
 
     def end(self, why: str, killed: Killed | None = None) -> None:
-        """End the cell; what runs in it then does not end by itself."""
+        """End the cell, and what runs in it.
+
+        `killed` is what that means for calls that did nothing to it; None: they are lost.
+        """
         if not self._why:
-            self._why, self._killed = why, killed or "cancel"
+            self._why, self._killed, self._ended_here = why, killed, True
             self._link.end()
             self._link.proceed()
 
@@ -177,9 +182,8 @@ class Session:
         run.killed = why
         self._interrupt(run, again=False)
         for share in _AGAIN:
-            again = partial(self._interrupt, run, again=True)
-            self._timers.append(self._loop.call_later(self._grace * share, again))
-        self._timers.append(self._loop.call_later(self._grace, self._give_up, run, _LOOKS))
+            run.later(self._grace * share, partial(self._interrupt, run, again=True))
+        run.later(self._grace, self._give_up, run, _LOOKS)
 
     def _interrupt(self, run: Run, *, again: bool) -> None:
         if not run.over.done():
@@ -189,14 +193,13 @@ class Session:
         if run.over.done():
             return
         if looks and self._link.behind:  # its end may be in the pipe
-            again = partial(self._give_up, run, looks - 1)
-            self._timers.append(self._loop.call_later(_LOOK_SECONDS, again))
+            run.later(_LOOK_SECONDS, self._give_up, run, looks - 1)
             return
         why = "a call of it had to end and did not heed the interrupt"
         if self.branches > 1:
             self._ends[run.branch] = why
             self._link.send(self._dialogue.kill(run.branch))
-            self._timers.append(self._loop.call_later(_KILL_SECONDS, self._end_with, run, why))
+            run.later(_KILL_SECONDS, self._end_with, run, why)
         else:
             self.end(why)
 
@@ -239,8 +242,6 @@ class Session:
             # Why the cell ended says more than how its last process did.
             self._ends[self._last_end.branch] = self._why
         self._watch.stop()
-        for timer in self._timers:
-            timer.cancel()
         for waiting in self._forks.values():
             _settle(waiting, f"the session has ended: {self._why}")
         for run in self._runs.values():
@@ -324,8 +325,10 @@ class Session:
         told = self._link.account
         if told is None:
             return facts
+        # What ended the host for us says nothing of the call.
+        code = None if self._ended_here and not facts["killed"] else told.code
         return facts | {
-            "exit": told.code if report.exit is None else report.exit,
+            "exit": code if report.exit is None else report.exit,
             "mechanism": "the session's cell ended",
             "usage": Usage(
                 cpu_seconds=max(told.cpu_seconds, self._watch.cpu_seconds),
