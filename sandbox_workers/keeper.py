@@ -27,7 +27,7 @@ from sandbox_workers.launcher import describe, read_plan
 
 _INIT_SECONDS = 0.5
 _CLEAR_SECONDS = 1.0
-_CLEAR_LATER_SECONDS = 60.0
+_CLEAR_LATER_SECONDS = 600.0
 
 _BOOT = (
     "import sys; sys.path.insert(0, {place!r}); from sandbox_workers.launcher import main; main()"

@@ -13,6 +13,7 @@ cannot clear in the time that its controller waits is left to a child of it, whi
 What a tool left is removed with the rights of the tool's user, never with more.
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -73,6 +74,7 @@ def clear_later(place: str, seconds: float) -> None:
         return
     try:
         os.setsid()
+        os.nice(10)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(nowhere, fd)
@@ -121,19 +123,16 @@ def _empty(top: int, until: float) -> None:
         for name in names:
             if time.monotonic() > until:
                 return
-            if not _is_directory(name, top):
-                os.unlink(name, dir_fd=top)
+            if _is_gone(name, top):
                 continue
             inner = _opened(name, top)
             try:
                 for entry in os.listdir(inner):  # noqa: PTH208  # of a descriptor
                     if time.monotonic() > until:
                         return
-                    if _is_directory(entry, inner):
+                    if not _is_gone(entry, inner):
                         moved += 1
                         _move_up(entry, inner, f"{unlike}.{moved}", top)
-                    else:
-                        os.unlink(entry, dir_fd=inner)
             finally:
                 os.close(inner)
             os.rmdir(name, dir_fd=top)
@@ -158,8 +157,18 @@ def _move_up(name: str, place: int, new_name: str, top: int) -> None:
         os.rename(name, new_name, src_dir_fd=place, dst_dir_fd=top)
 
 
-def _is_directory(name: str, place: int) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
+def _is_gone(name: str, place: int) -> bool:
+    """Remove what can be removed at once: all but a directory that has something in it."""
+    if not stat.S_ISDIR(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
+        os.unlink(name, dir_fd=place)
+        return True
+    try:
+        os.rmdir(name, dir_fd=place)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
 
 
 def _claimed(place: Path, controller: str) -> int | None:
