@@ -27,7 +27,8 @@ can forge, stop or kill any of it: it then breaks its own session, and nothing e
                  {"type": "hold", "call", "held"}                       read its output, or not
                  {"type": "fork", "branch", "copies", "reseed"}         numbers of new branches
                  {"type": "kill", "branch"}
-    host:        {"type": "done", "branch", "call", "exit", "error", "earlier", "earlier_total"}
+    host:        {"type": "done", "branch", "call", "exit", "error", "earlier", "earlier_total",
+                  "earlier_lines"}
                  {"type": "forked", "branch", "open_files"}
                  {"type": "unforked", "branch", "message"}
                  {"type": "ended", "branch", "exit", "why"}             the executor did

@@ -131,8 +131,8 @@ class Executor:
         self.call, self.outputs, self._stdin = 0, None, -1
         self.reported = self._interrupted = self.held = False
 
-    def since(self) -> tuple[bytes, int]:
-        """What leftovers of earlier calls wrote until this moment."""
+    def since(self) -> tuple[bytes, int, int]:
+        """What leftovers of earlier calls wrote until this moment; see `Earlier.take`."""
         for outputs in self._old:
             outputs.drain(self.earlier.add)
         return self.earlier.take()

@@ -207,7 +207,7 @@ class _Host:
             return None
 
     def _done(self, executor: Executor, report: dict[str, Any]) -> None:
-        earlier, total = executor.since()
+        earlier, total, lines = executor.since()
         executor.end_call()
         executor.last = report["exit"]
         self._say(
@@ -218,6 +218,7 @@ class _Host:
             error=report["error"],
             earlier=binascii.b2a_base64(earlier, newline=False).decode(),
             earlier_total=total,
+            earlier_lines=lines,
         )
 
     def _forked(self, executor: Executor, report: dict[str, Any]) -> None:

@@ -85,23 +85,24 @@ class Outputs:
 
 
 class Earlier:
-    """The end of what earlier calls' leftovers wrote, and how much it was in all."""
+    """The end of what earlier calls' leftovers wrote, and how many bytes and lines it all was."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
-        self._total = 0
+        self._total = self._lines = 0
 
     def add(self, _: int, data: bytes) -> None:
         """Take a piece of either stream."""
         self._total += len(data)
+        self._lines += data.count(b"\n")
         self._kept += data
         del self._kept[:-_KEPT]
 
-    def take(self) -> tuple[bytes, int]:
-        """Return what was kept and how much there was, and begin anew."""
-        kept, total = bytes(self._kept), self._total
-        self._kept, self._total = bytearray(), 0
-        return kept, total
+    def take(self) -> tuple[bytes, int, int]:
+        """Return what was kept, and how many bytes and lines there were; begin anew."""
+        found = bytes(self._kept), self._total, self._lines
+        self._kept, self._total, self._lines = bytearray(), 0, 0
+        return found
 
 
 def _readable(fd: int) -> int:

@@ -75,13 +75,12 @@ async def test_nothing_of_an_interrupted_call_is_kept_in_memory(made):
     assert not [each for each in gc.get_objects() if isinstance(each, Run)]
 
 
-async def test_a_session_that_is_ended_while_it_is_made_runs_nothing_and_holds_no_place(
-    made, until
-):
+async def test_a_session_that_is_ended_while_it_is_made_runs_nothing_and_holds_no_place(made):
     run = made(bounds={"most": 1})
     sessions = run.controller.sessions
     call = asyncio.create_task(run("python_session", code="open('ran', 'w')"))
-    await until(lambda: sessions._making, "it is being made")
+    while not sessions._making:
+        await asyncio.sleep(0)
     await sessions.end("main")
     result = await call
     assert category(result) == "worker_lost"
@@ -97,7 +96,8 @@ async def test_a_fork_that_is_given_up_leaves_no_copies(made, until):
     await run("python_session", code="1")
     (session,) = sessions._living
     fork = asyncio.create_task(sessions.fork("main", 3))
-    await until(lambda: session.places > 1, "it was asked for")
+    while session.places == 1:
+        await asyncio.sleep(0)
     fork.cancel()
     with pytest.raises(asyncio.CancelledError):
         await fork

@@ -262,6 +262,25 @@ async def test_what_earlier_calls_left_running_is_told_apart_in_the_result(made)
 
 
 @pytest.mark.any_user
+@pytest.mark.parametrize(("lines", "whole"), [(50_000, False), (3_000, True)])
+async def test_of_much_that_was_left_running_wrote_there_are_totals_and_a_handle_or_a_reason(
+    made, lines, whole
+):
+    run = made(output_budget=4096)
+    job = f"until [ -e go ]; do sleep .01; done; seq 1 {lines}; touch on"
+    await run("shell_session", command=f"({job}) &")
+    result = await run("shell_session", command="touch go; until [ -e on ]; do sleep .01; done")
+    cut = result.metadata.session.earlier_truncation
+    written = sum(len(f"{n}\n") for n in range(1, lines + 1))
+    assert (cut.total_bytes, cut.total_lines) == (written, lines)
+    assert ("kept to its last 32 KiB" in cut.not_stored, bool(cut.handle)) == (not whole, whole)
+    assert (cut.handle or cut.not_stored) in result.for_llm()
+    if whole:
+        page = await run("read_output", handle=cut.handle, start_line=lines // 2)
+        assert f"{lines // 2}\n" in page.output
+
+
+@pytest.mark.any_user
 async def test_files_in_the_outbox_come_back_with_the_call_that_left_them(made):
     run = made()
     leave = "import os; open(os.environ['TOOLCELL_OUTBOX'] + '/{}', 'w').write('of {}')"

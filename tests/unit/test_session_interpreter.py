@@ -131,6 +131,7 @@ def test_a_flood_of_what_was_left_running_is_kept_to_its_end_and_counted(python,
     done = python("while not os.path.exists('done'): time.sleep(0.01)")
     assert done.earlier.endswith("aaaend\n")
     assert len(own) + done.end.earlier_total == 3_000_004, "some came while its own call ran"
+    assert done.end.earlier_lines == 1
     assert len(done.earlier) < 64 * 1024
 
 

@@ -22,7 +22,7 @@ from .hosting import said
 
 DONE = {
     **{"type": "done", "branch": 0, "call": 1, "exit": 0, "error": None},
-    **{"earlier": "", "earlier_total": 0},
+    **{"earlier": "", "earlier_total": 0, "earlier_lines": 0},
 }
 ENDED = {"type": "ended", "branch": 0, "exit": 3, "why": ""}
 
@@ -40,7 +40,8 @@ def running():
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_a_call_is_its_output_in_order_and_then_its_end_however_the_bytes_are_cut(size):
     dialogue = running()
-    told = DONE | {"earlier": "b2xk", "earlier_total": 9, "error": ["memory", "MemoryError", ""]}
+    told = DONE | {"earlier": "b2xk", "earlier_total": 9, "earlier_lines": 2}
+    told["error"] = ["memory", "MemoryError", ""]
     data = output(1, b"out") + output(1, b"err", STDERR) + records.message(told)
     found = []
     for start in range(0, len(data), size):
@@ -48,7 +49,7 @@ def test_a_call_is_its_output_in_order_and_then_its_end_however_the_bytes_are_cu
     assert found == [
         Output(1, "stdout", b"out"),
         Output(1, "stderr", b"err"),
-        Done(0, 1, 0, ("memory", "MemoryError", ""), b"old", 9),
+        Done(0, 1, 0, ("memory", "MemoryError", ""), b"old", 9, 2),
     ]
     assert dialogue.problem is None
     assert dialogue.call(0, "next", b"in")[0] == 2
@@ -92,6 +93,8 @@ def test_a_fork_makes_branches_that_run_and_end_apart():
         records.message(DONE | {"earlier": "?"}),
         records.message(DONE | {"earlier": "b2xk", "earlier_total": 2}),
         records.message(DONE | {"earlier_total": 10**30}),
+        records.message(DONE | {"earlier": "b2xk", "earlier_total": 9, "earlier_lines": 7}),
+        records.message(DONE | {"earlier": "b2wK", "earlier_total": 3}),
         records.message(DONE | {"call": 10**30}),
         output(1, b""),
         records.message(DONE | {"error": ["memory"]}),

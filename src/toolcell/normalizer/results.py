@@ -118,7 +118,7 @@ def from_report(
         refused=report.refused,
         ended_by=report.mechanism,
         survivors_checked=report.gone,
-        session=_session(report.session, budget, redactor),
+        session=_session(report.session, budget, redactor, on_stdout),
     )
     waiting = None
     if verdict.error is None and report.reply and report.reply["type"] == "waiting":
@@ -140,11 +140,14 @@ def from_report(
 
 
 def _session(
-    facts: SessionFacts | None, budget: OutputBudget | int, redactor: Redactor
+    facts: SessionFacts | None,
+    budget: OutputBudget | int,
+    redactor: Redactor,
+    keep: Callable[[bytes], Kept] | None,
 ) -> SessionOutcome | None:
     if facts is None:
         return None
-    earlier, cut = shorten(facts.earlier, budget, redactor, ended=False)
+    earlier, cut = shorten(facts.earlier, budget, redactor, ended=False, keep=keep)
     return SessionOutcome(
         state=facts.state,
         ended=redactor.text(facts.ended),

@@ -39,7 +39,7 @@ _NEXT = {
 _FIELDS: dict[str, dict[str, type]] = {
     "done": {
         **{"type": str, "branch": int, "call": int, "exit": int, "error": object},
-        **{"earlier": str, "earlier_total": int},
+        **{"earlier": str, "earlier_total": int, "earlier_lines": int},
     },
     "forked": {"type": str, "branch": int, "open_files": list},
     "unforked": {"type": str, "branch": int, "message": str},
@@ -72,7 +72,8 @@ class Done(NamedTuple):
 
     `error` is what it claims to have ended by: the kind of a limit or "exception", the exception's
     name and its words.
-    `earlier` is the end of what calls before it left running wrote, of `earlier_total` bytes.
+    `earlier` is the end of what calls before it left running wrote, of `earlier_total` bytes and
+    `earlier_lines` lines.
     """
 
     branch: int
@@ -81,6 +82,7 @@ class Done(NamedTuple):
     error: tuple[str, str, str] | None
     earlier: bytes
     earlier_total: int
+    earlier_lines: int
 
 
 class Forked(NamedTuple):
@@ -233,14 +235,16 @@ class Dialogue:
             earlier = binascii.a2b_base64(message["earlier"], strict_mode=True)
         except ValueError:
             earlier = None
-        error, total = message["error"], message["earlier_total"]
+        error, total, lines = message["error"], message["earlier_total"], message["earlier_lines"]
         if call != self._calls.pop(branch) or code not in range(256) or earlier is None:
             self.problem = "the end of another call"
             return None
-        if total < len(earlier) or not (error is None or _is_error(error)):
+        possible = 0 <= lines - earlier.count(b"\n") <= total - len(earlier)
+        if not possible or not (error is None or _is_error(error)):
             self.problem = "an end of no known form"
             return None
-        return Done(branch, call, code, None if error is None else tuple(error), earlier, total)
+        claim = None if error is None else tuple(error)
+        return Done(branch, call, code, claim, earlier, total, lines)
 
 
 def _line(text: str) -> str:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVarTuple
 
-from toolcell.model import Captured, Killed, Report, SessionFacts
+from toolcell.model import Captured, Kept, Killed, Report, SessionFacts
 from toolcell.sessions.evidence import Evidence
 from toolcell.sessions.protocol import Done, Ended
 
@@ -19,6 +19,8 @@ End = Done | Ended | None
 # lets it go on again. What was on its way by then is far less than the most that may wait.
 _MANY_WAITING, _FEW_WAITING = 256 * 1024, 64 * 1024
 _MOST_WAITING = 8 * 1024 * 1024
+# The host inside keeps no more of it (`sandbox_workers.session.outputs`).
+_ONLY_ITS_END = "what earlier calls left running writes is kept to its last 32 KiB"
 
 
 class Run:
@@ -94,10 +96,12 @@ class Run:
             kind, name, words = end.error
             told = {"kind": kind, "name": name, "message": words, "hint": "", "retryable": False}
             claim = {"type": "error"} | told
+        lost = Kept(handle="", size=0, lost=_ONLY_ITS_END)
         earlier = Captured(
             tail=end.earlier,
             total_bytes=end.earlier_total,
-            total_lines=end.earlier.count(b"\n"),
+            total_lines=end.earlier_lines,
+            kept=lost if end.earlier_total > len(end.earlier) else None,
         )
         return {
             "reply": claim,
