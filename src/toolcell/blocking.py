@@ -211,11 +211,16 @@ class BlockingStream:
         async def following() -> Chunk | None:
             return await anext(chunks, None)
 
+        async def left() -> None:
+            await chunks.aclose()
+
         try:
             while (chunk := self._wait(following())) is not None:
                 yield chunk
         finally:
             self.close()
+            with suppress(ToolcellError):  # the controller was closed, and its loop with it
+                self._wait(left())
 
     def outcome(self) -> ToolResult | ApprovalRequest:
         """Return what became of the call once it has; output that nobody took is passed over."""

@@ -7,7 +7,7 @@ leaves the iterator early (by `break`, by an exception, by being cancelled) ends
 
 import asyncio
 import codecs
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
 
@@ -62,7 +62,7 @@ class OutputStream:
         self._iterated = False
         self._left = False
 
-    async def __aiter__(self) -> AsyncIterator[Chunk]:
+    async def __aiter__(self) -> AsyncGenerator[Chunk, None]:
         call, self._iterated = self._begun(), True
         try:
             while not (call.done() and self._queue.empty()):

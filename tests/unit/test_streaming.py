@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcell.blocking import BlockingStream
 from toolcell.grants import RunOptions
 from toolcell.legible import clean_text
 from toolcell.model import ToolCall
@@ -214,3 +215,23 @@ async def test_a_redacted_stream_is_looked_through_as_what_is_kept_is():
         stream = OutputStream(Played(*(("stdout", piece) for piece in pieces)), None, redactor)
         text = "".join([chunk.text async for chunk in stream])
         assert (secret in clean_text(text)) is shown
+
+
+def test_the_sync_face_closes_the_iterator_of_whoever_leaves_early():
+    closed = []
+
+    class Endless:
+        async def __aiter__(self):
+            try:
+                while True:
+                    yield Chunk("stdout", b"x", "x")
+            finally:
+                closed.append("iterator")
+
+        async def aclose(self):
+            closed.append("call")
+
+    with asyncio.Runner() as loop:
+        for _ in BlockingStream(Endless(), loop.run):
+            break
+        assert closed == ["call", "iterator"]
