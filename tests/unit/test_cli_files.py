@@ -15,7 +15,7 @@ def test_artifacts_and_changes_go_to_standard_error(capsys):
             artifacts=(PLOT,),
             refused_artifacts=(RefusedArtifact(name="pipe", reason="it is a pipe"),),
             changes=(FileChange(path="a", kind="changed", size_before=1, size=2000),),
-            changes_note="5 further files changed",
+            changes_note="305 files changed in all",
         )
     )
     out, err = capsys.readouterr()
@@ -26,7 +26,7 @@ def test_artifacts_and_changes_go_to_standard_error(capsys):
         "pipe did not come back: it is a pipe",
         "[changed files]",
         "changed a (1 -> 2,000 bytes)",
-        "5 further files changed",
+        "305 files changed in all",
         "toolcell: to see it: toolcell output show art-x",
     ]
     print_files(result())
@@ -43,6 +43,7 @@ def test_a_table_names_the_first_artifact_and_counts_the_others():
 
 def test_the_model_reads_a_bounded_list_of_each():
     many = [FileChange(path=str(n), kind="added", size=n) for n in range(100)]
-    text = result(changes=tuple(many), changes_note="7 further files changed").for_llm()
+    text = result(changes=tuple(many), changes_note="107 files changed in all").for_llm()
     assert text.count("added") == 30
-    assert text.endswith("... and 70 more\n7 further files changed")
+    assert text.endswith("bytes)\n107 files changed in all")
+    assert result(changes=tuple(many)).for_llm().endswith("bytes)\n... and 70 more")
