@@ -32,11 +32,12 @@ demo: $(VENV)/installed  ## Run a batch of calls that a model might make, hostil
 	@TOOLCELL_STATE_DIR=build/state $(BIN)/toolcell batch examples/demo/calls.jsonl --table \
 		--policy examples/demo/policy.toml --workspace $(DEMO) || test $$? -eq 1
 
-# As root two runs at once, each with files, a user and cells of its own: half of both is waiting.
+# The tests that need no cell go while an ordinary user attacks cells: they do not disturb each other.
 test: $(VENV)/installed-dev  ## Run the tests; as root, the isolation tests as an ordinary user too
 	@if [ "$$(id -u)" != 0 ]; then exec $(BIN)/python -m pytest $(TESTS); fi; mkdir -p build; \
+	$(BIN)/python -m pytest $(TESTS) -m isolation; code=$$?; \
 	$(BIN)/python tests/as_ordinary_user.py > build/ordinary-user.txt 2>&1 & other=$$!; \
-	trap 'kill $$other' INT TERM; $(BIN)/python -m pytest $(TESTS); code=$$?; \
+	trap 'kill $$other' INT TERM; $(BIN)/python -m pytest $(TESTS) -m 'not isolation' || code=1; \
 	wait $$other || code=1; cat build/ordinary-user.txt; exit $$code
 
 test-ordinary-user: $(VENV)/installed-dev  ## As root: run the isolation tests as an ordinary user
