@@ -60,7 +60,8 @@ def test_all_that_an_answer_depends_on_is_shown():
 
 
 hostile = st.text(
-    st.sampled_from("a |=:\n\t\r\x1b[2K\\x5cu202e\u202eé日א\u0301\ufeff🙂") | st.characters(codec="utf-8")
+    st.sampled_from("a |=:\n\t\r\x1b[2K\\x5cu202e\u202eé日א\u0301\ufeff🙂")
+    | st.characters(codec="utf-8")
 )
 
 
