@@ -101,6 +101,17 @@ def test_the_model_reads_the_output_of_a_success_and_the_end_of_its_stderr():
     assert text.endswith("warning 8")
 
 
+def test_of_the_errors_of_a_failure_the_first_and_the_last_are_shown():
+    errors = "".join(f"error {n}\n" for n in range(100))
+    error = ErrorInfo(category=Category.EXIT_CODE, message="the process exited with code 1")
+    text = result(
+        status="failed", success=False, error=error, metadata={"stderr": errors}
+    ).for_llm()
+    assert text.startswith("[stderr, first 20 and last 40 of 100 lines]\nerror 0\n")
+    assert "error 19\n[...]\nerror 60\n" in text
+    assert "error 99\n[failed: exit_code" in text
+
+
 def test_a_success_without_output_says_so():
     assert result().for_llm() == "(no output)"
 

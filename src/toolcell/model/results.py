@@ -294,21 +294,23 @@ class ToolResult(Frozen):
         return "\n".join(part.rstrip("\n") for part in parts) or "(no output)"
 
     def _stderr_summary(self) -> str:
-        """Keep the end of standard error, where causes stand; less of it after a success."""
+        """Keep the start of standard error, where compilers say what came first, and the end."""
         lines = self.metadata.stderr.rstrip("\n").split("\n")
-        kept = lines[-summary_lines(success=self.success) :]
-        label = "stderr"
-        if len(kept) < len(lines):
-            cut, handle = self.metadata.stderr_truncation, self.handles.get("stderr")
-            count = cut.total_lines if cut else len(lines)
-            label += f", last {len(kept)} of {count:,} lines"
-            label += f"; read_output {json.dumps({'handle': handle})}" if handle else ""
-        return f"[{label}]\n" + "\n".join(map(_beginning, kept))
+        first, last = summary_lines(success=self.success)
+        if len(lines) <= first + last:
+            return "[stderr]\n" + "\n".join(map(_beginning, lines))
+        cut, handle = self.metadata.stderr_truncation, self.handles.get("stderr")
+        shown = f"first {first} and last {last}" if first else f"last {last}"
+        label = f"stderr, {shown} of {cut.total_lines if cut else len(lines):,} lines"
+        label += f"; read_output {json.dumps({'handle': handle})}" if handle else ""
+        gap = ["[...]"] if first else []
+        kept = [*map(_beginning, lines[:first]), *gap, *map(_beginning, lines[-last:])]
+        return f"[{label}]\n" + "\n".join(kept)
 
 
-def summary_lines(*, success: bool) -> int:
-    """How many lines of standard error the model is shown."""
-    return 5 if success else 40
+def summary_lines(*, success: bool) -> tuple[int, int]:
+    """How many lines of standard error the model is shown, of its start and of its end."""
+    return (0, 5) if success else (20, 40)
 
 
 def _beginning(line: str) -> str:

@@ -92,7 +92,9 @@ def from_report(
     on_stdout, on_stderr = _keeping(keep, "stdout"), _keeping(keep, "stderr")
     stdout, stdout_cut = shorten(report.stdout, budget, redactor, ended=ended, keep=on_stdout)
     stderr, stderr_cut = shorten(report.stderr, budget, redactor, ended=ended, keep=on_stderr)
-    if stderr_cut is None and stderr.count("\n") > summary_lines(success=verdict.error is None):
+    if stderr_cut is None and stderr.count("\n") > sum(
+        summary_lines(success=verdict.error is None)
+    ):
         kept = on_stderr(_whole(report.stderr)) if on_stderr else None
     else:
         kept = None
