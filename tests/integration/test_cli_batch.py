@@ -80,8 +80,9 @@ def test_whatever_a_line_holds_the_next_one_runs(cli: Any, tmp_path: Path) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_all_succeeding_is_zero_and_empty_lines_are_passed_over(cli: Any) -> None:
-    done = cli("batch", "-", input="\n\n".join(_echoes(3)) + "\n\n")
+def test_all_succeeding_is_zero_and_empty_lines_are_passed_over(cli: Any, workspace: Path) -> None:
+    # Started in the workspace, where "-" would be a file.
+    done = cli("batch", "-", input="\n\n".join(_echoes(3)) + "\n\n", cwd=workspace)
     assert done.returncode == 0, done.stdout
     assert [result["output"] for result in _results(done)] == ["0", "1", "2"]
     assert cli("batch", "-", input="").returncode == 0

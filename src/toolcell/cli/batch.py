@@ -62,7 +62,8 @@ def run_batch(
             step()
 
         order = _Order(emit, in_order=not as_finished)
-        setup = replace(setup, protected=(path,))  # a tool must not write the next calls
+        if path != Path("-"):
+            setup = replace(setup, protected=(path,))  # a tool must not write the next calls
         gone = False
         try:
             asyncio.run(_run(setup, lines, concurrency or os.cpu_count() or 1, order, wait=wait))
