@@ -106,7 +106,7 @@ def become(bash: str, channel: Channel) -> None:
     # The interpreter ignores some of these, and an ignored signal stays ignored across execve.
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-    os.execv(bash, ["bash", "--noprofile", "--norc", "--noediting", "-i"])  # noqa: S606
+    os.execv(bash, ["bash", "--noprofile", "--norc", "--noediting", "-i"])  # noqa: S606  # it is the shell
 
 
 def quoted(text: str) -> str:

@@ -5,39 +5,33 @@ tool's as well, so they are shown with all that a screen would hide spelled, and
 """
 
 import mimetypes
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from toolcell.cells.parcels import shown_name
 from toolcell.media import media_type
 from toolcell.model import Artifact, RefusedArtifact
-from toolcell.outputs import OutputStore, OutputWriter
-from toolcell.redaction import Redactor, no_redaction
+from toolcell.outputs import Keeper, OutputWriter
 
 _TEXT = "text/plain"
 _LEGIBLE = ("text/", "application/json", "application/xml", "image/svg+xml")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Shelf:
-    """Keeps the files of one call."""
+    """Keeps the files of one call, by what keeps its outputs."""
 
-    store: OutputStore
-    call_id: str = ""
-    tool_name: str = ""
-    redactor: Redactor = no_redaction
-    kept_for: Mapping[str, str] = field(default_factory=dict)
+    keeper: Keeper
 
     def begin(self, name: str) -> "Keeping":
         """Begin to keep a file of some name."""
-        return Keeping(self, shown_name(self.redactor.text(name)))
+        return Keeping(self.keeper, shown_name(self.keeper.redactor.text(name)))
 
 
 class Keeping:
     """One file while it is kept; the type is told by how it begins, of text by its name."""
 
-    def __init__(self, shelf: Shelf, name: str) -> None:
-        self._shelf = shelf
+    def __init__(self, keeper: Keeper, name: str) -> None:
+        self._keeper = keeper
         self._name = name
         self._writer: OutputWriter | None = None
 
@@ -69,15 +63,8 @@ class Keeping:
 
     def _begun(self, beginning: bytes) -> OutputWriter:
         if self._writer is None:
-            shelf = self._shelf
-            self._writer = shelf.store.begin(
-                "artifact",
-                call_id=shelf.call_id,
-                tool_name=shelf.tool_name,
-                name=self._name,
-                media_type=type_of(self._name, beginning),
-                **shelf.kept_for,
-            )
+            media_type = type_of(self._name, beginning)
+            self._writer = self._keeper.begin("artifact", self._name, media_type)
         return self._writer
 
 

@@ -8,7 +8,10 @@ from toolcell.cancellation import Cancellation
 from toolcell.cells.survey import Survey
 from toolcell.events import EventKind
 from toolcell.grants import Grant, Observer, RunOptions
-from toolcell.model import Enforcement, PreparedToolCall, Report
+from toolcell.legible import OutputBudget
+from toolcell.model import Enforcement, PreparedToolCall, Report, ToolResult
+from toolcell.normalizer import from_report
+from toolcell.normalizer.truncation import Keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,28 @@ class Attempt:
     def left(self, now: float) -> float:
         """Return how long it may run if it begins now, which may be later than it was to."""
         return max(min(self.wall, self.until - now), 0.001)
+
+    def result(
+        self,
+        report: Report,
+        enforcement: Enforcement,
+        budget: OutputBudget | int,
+        *,
+        keep: Keep | None = None,
+    ) -> ToolResult:
+        """Return what a report of it comes to; `budget` is how much of its output is shown."""
+        return from_report(
+            self.grant.origin,
+            report,
+            self.prepared.definition,
+            self.bounds.limits,
+            enforcement,
+            wall=self.bounds.limits.wall,
+            whose=self.bounds.whose,
+            attempts=self.number,
+            budget=budget,
+            keep=keep,
+        )
 
     def tell_start(self, enforcement: Enforcement) -> None:
         """Tell that a cell was taken; what this raises keeps the call from running."""

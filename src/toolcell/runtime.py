@@ -22,6 +22,7 @@ from toolcell.artifacts import Shelf
 from toolcell.attempt import Attempt
 from toolcell.bounds import bounds_of
 from toolcell.cancellation import Cancellation, Withdrawn, expiring
+from toolcell.cells.captures import Begin
 from toolcell.cells.cell import Cell
 from toolcell.cells.supervisor import Supervisor
 from toolcell.cells.survey import Survey, is_asked_for
@@ -47,7 +48,7 @@ from toolcell.model import (
     WaitingInfo,
     canonical_json,
 )
-from toolcell.normalizer import Origin, from_inline, from_report, named, refused
+from toolcell.normalizer import Origin, from_inline, named, refused
 from toolcell.outputs import Keeper, OutputStore, with_keeper
 from toolcell.pages import OutputReader
 from toolcell.preparing import check_tools, prepare
@@ -180,9 +181,8 @@ class ToolRuntime:
         await self.supply.close()
 
     async def _run(self, first: Attempt) -> ToolResult:
-        if first.prepared.definition.isolation != "cell":
-            return await tried(first, self._inline, self._timing)
-        return await tried(first, self._in_a_cell, self._timing)
+        in_a_cell = first.prepared.definition.isolation == "cell"
+        return await tried(first, self._in_a_cell if in_a_cell else self._inline, self._timing)
 
     async def _inline(self, attempt: Attempt) -> ToolResult:
         give_up = asyncio.Event()
@@ -217,18 +217,7 @@ class ToolRuntime:
 
     async def _in_a_cell(self, attempt: Attempt) -> ToolResult:
         report, enforcement = await self._in_cell(attempt)
-        make = partial(
-            from_report,
-            attempt.grant.origin,
-            report,
-            attempt.prepared.definition,
-            attempt.bounds.limits,
-            enforcement,
-            wall=attempt.bounds.limits.wall,
-            whose=attempt.bounds.whose,
-            attempts=attempt.number,
-            budget=self._budget,
-        )
+        make = partial(attempt.result, report, enforcement, self._budget)
         return await with_keeper(make, self._keeper(attempt, cut=not report.ended_by_itself))
 
     async def _in_cell(self, attempt: Attempt) -> tuple[Report, Enforcement]:
@@ -238,19 +227,18 @@ class ToolRuntime:
                 survey = await self._survey(attempt)
         except WorkspaceError as error:
             return Report(setup=str(error)), required
-        shelf = self._shelf(attempt)
-        if attempt.prepared.definition.session:
-            report, enforcement = await self.sessions.run(
-                attempt, shelf, self._keeper(attempt).begin
-            )
-        else:
-            report, enforcement = await self._in_its_own(attempt, shelf)
+        keeper = self._keeper(attempt)
+        shelf = Shelf(keeper)
+        run = self.sessions.run if attempt.prepared.definition.session else self._in_its_own
+        report, enforcement = await run(attempt, shelf, keeper.begin)
         if survey is not None and report.setup is None:
             left = await survey.end(report.left, shelf, attempt.bounds.limits)
             report = report.model_copy(update={"left": left})
         return report, enforcement
 
-    async def _in_its_own(self, attempt: Attempt, shelf: Shelf) -> tuple[Report, Enforcement]:
+    async def _in_its_own(
+        self, attempt: Attempt, shelf: Shelf, spill: Begin
+    ) -> tuple[Report, Enforcement]:
         """Run a call in a cell of its own."""
         required = Enforcement(required=attempt.grant.settings.require)
         with attempt.cancellation.interrupts():
@@ -268,7 +256,6 @@ class ToolRuntime:
         except BaseException:
             cell.close()
             raise
-        spill = self._keeper(attempt).begin
         supervisor = Supervisor(cell, attempt.bounds.limits, attempt.options.tap, shelf, spill)
         try:
             with attempt.cancellation.ends(supervisor.cancel):
@@ -293,10 +280,6 @@ class ToolRuntime:
             place = resolve_workspace(self.supply.workspace)
             attempt.surveys.append(await Survey.begin(place, settings, definition))
         return attempt.surveys[0]
-
-    def _shelf(self, attempt: Attempt) -> Shelf:
-        call, redactor = attempt.prepared.call, attempt.grant.origin.redactor
-        return Shelf(self.outputs, call.call_id, call.name, redactor, self._kept_for)
 
     def _keeper(self, attempt: Attempt, *, cut: bool = False) -> Keeper:
         call, redactor = attempt.prepared.call, attempt.grant.origin.redactor

@@ -13,7 +13,7 @@ from toolcell.cells.cell import END
 from toolcell.cells.supervisor import Supervisor
 from toolcell.cells.tree import Look
 from toolcell.model import Limits, Usage
-from toolcell.outputs import OutputStore
+from toolcell.outputs import Keeper, OutputStore
 from toolcell.registry import define
 
 from .peers import READY, Peer, descriptors
@@ -81,7 +81,7 @@ async def test_files_behind_the_account_come_with_the_report_and_nothing_ends_th
     store = OutputStore(tmp_path / "outputs")
     cell = peer.cell()
     await cell.ready()
-    made = Supervisor(cell, Limits(grace=grace), None, Shelf(store))
+    made = Supervisor(cell, Limits(grace=grace), None, Shelf(Keeper(store)))
     call = asyncio.create_task(made.run(prepared(define(greet), name="Ada"), None, 10.0))
     await asyncio.sleep(0)
     peer.send(REPLY)

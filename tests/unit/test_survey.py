@@ -13,7 +13,7 @@ from toolcell.cells import declared, listing
 from toolcell.cells.rights import READ, Rights
 from toolcell.cells.survey import Survey
 from toolcell.model import CellSettings, LeftFiles, Limits
-from toolcell.outputs import OutputStore
+from toolcell.outputs import Keeper, OutputStore
 from toolcell.policy.paths import PatternError, glob_pattern
 from toolcell.registry import define
 
@@ -22,7 +22,7 @@ from .samples import greet
 
 @pytest.fixture
 def shelf(tmp_path):
-    return Shelf(OutputStore(tmp_path / "outputs"), kept_for={"workspace": "w"})
+    return Shelf(Keeper(OutputStore(tmp_path / "outputs"), kept_for={"workspace": "w"}))
 
 
 def changed(before, after):
@@ -180,7 +180,7 @@ async def test_a_declared_file_comes_back_where_the_call_made_or_changed_it(work
         ("new.csv", "text/csv", 1),
         ("old.csv", "text/csv", 3),
     ]
-    assert shelf.store.read(left.artifacts[1].handle) == b"2,3"
+    assert shelf.keeper.store.read(left.artifacts[1].handle) == b"2,3"
     assert left.changes == ()
 
 
@@ -302,11 +302,11 @@ def test_a_tool_of_root_has_the_rights_that_a_mode_gives_it(owner, group, mode, 
 
 def test_what_cannot_be_kept_whole_is_not_an_artifact(tmp_path):
     store = OutputStore(tmp_path / "outputs", cap=10)
-    file = Shelf(store).begin("a")
+    file = Shelf(Keeper(store)).begin("a")
     file.write(b"x" * 11)
     assert "up to 10 bytes" in file.close().reason
     assert store.list() == []
-    file = Shelf(store).begin("a")
+    file = Shelf(Keeper(store)).begin("a")
     file.write(b"x" * 10)
     assert file.close().size == 10, "the control"
 

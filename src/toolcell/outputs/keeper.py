@@ -20,7 +20,7 @@ from toolcell.redaction import Redactor, no_redaction
 T_co = TypeVar("T_co", covariant=True)
 
 writing = ThreadPoolExecutor(4, thread_name_prefix="toolcell-outputs")
-"""The threads in which outputs are written and read."""
+"""The threads in which outputs are written."""
 
 
 class _NotHere(Exception):  # noqa: N818  # caught below: the work is done in a thread then
@@ -41,13 +41,15 @@ class Keeper:
     kept_for: Mapping[str, str] = field(default_factory=dict)
     cut: bool = False
 
-    def begin(self, kind: Kind) -> OutputWriter:
-        """Begin an output of the call."""
+    def begin(self, kind: Kind, name: str = "", media_type: str = "") -> OutputWriter:
+        """Begin an output of the call; artifacts are kept as they are."""
         return self.store.begin(
             kind,
             call_id=self.call_id,
             tool_name=self.tool_name,
-            redactor=self.redactor,
+            name=name,
+            media_type=media_type,
+            redactor=no_redaction if kind == "artifact" else self.redactor,
             **self.kept_for,
         )
 

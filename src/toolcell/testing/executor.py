@@ -24,7 +24,7 @@ from toolcell.model import (
     ToolCall,
     ToolResult,
 )
-from toolcell.normalizer import Origin, from_report, refused
+from toolcell.normalizer import Origin, refused
 from toolcell.preparing import check_tools, prepare
 from toolcell.redaction import Redactor, no_redaction
 from toolcell.registry import ToolRegistry
@@ -131,17 +131,7 @@ class FakeExecutor:
             return _again(played, attempt)
         enforcement = Enforcement(rung="none", required=attempt.grant.settings.require)
         report = await self._report(behaviour(played), attempt, enforcement)
-        return from_report(
-            attempt.grant.origin,
-            report,
-            attempt.prepared.definition,
-            attempt.bounds.limits,
-            enforcement,
-            wall=attempt.bounds.limits.wall,
-            whose=attempt.bounds.whose,
-            attempts=attempt.number,
-            budget=self._budget,
-        )
+        return attempt.result(report, enforcement, self._budget)
 
     def _played(self, prepared: PreparedToolCall) -> Any:
         name = prepared.definition.name
